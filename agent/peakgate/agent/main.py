@@ -1,0 +1,68 @@
+"""The entry point of `peakgate agent`. Imports the rest only when it runs, so that a missing extra is one clear line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from peakgate.agent.options import Options
+
+BAD_USAGE = 2
+"""Exit status, as for every verb of the command."""
+MISSING_EXTRA = "the agent needs a package that is not installed: {name}. Install peakgate[agent]\n"
+
+
+def run_agent(
+    *,
+    server: str,
+    simulate: str | None,
+    node: str | None,
+    cluster: str,
+    spool: Path | None,
+    once: bool,
+    duration_seconds: float | None,
+    transport: str,
+    metrics_port: int | None,
+    interval_seconds: float,
+) -> int:
+    """Watches this node's GPUs and reports to `server`; returns the exit status: 0 done, 2 bad usage, 4 peaks left undelivered.
+
+    `simulate` runs on the simulated NVML (`demo`, or a path; variables after commas: `demo,PID=123,PEAK=61G`). `node` defaults to the
+    host's name, `spool` to /var/lib/peakgate/agent.db where that can be written, else to the user's state folder; a simulation keeps its
+    spool in a temporary folder. `once` looks once, `duration_seconds` ends the watch. `transport` is unary or stream, `metrics_port` None
+    for no metrics, `interval_seconds` the time between two batches.
+    """
+    try:
+        from peakgate.agent.start import start
+    except ModuleNotFoundError as error:
+        return _missing(error)
+    return start(
+        server=server,
+        simulate=simulate,
+        node=node,
+        cluster=cluster,
+        spool=spool,
+        once=once,
+        duration_seconds=duration_seconds,
+        transport=transport,
+        metrics_port=metrics_port,
+        interval_seconds=interval_seconds,
+    )
+
+
+def run(options: Options) -> int:
+    """The same with the options in one piece."""
+    try:
+        from peakgate.agent.start import run as run_options
+    except ModuleNotFoundError as error:
+        return _missing(error)
+    return run_options(options)
+
+
+def _missing(error: ModuleNotFoundError) -> int:
+    if (error.name or "").startswith("peakgate.agent"):
+        raise error
+    sys.stderr.write(MISSING_EXTRA.format(name=error.name))
+    return BAD_USAGE

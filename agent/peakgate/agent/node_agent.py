@@ -1,0 +1,155 @@
+"""One run of the agent: the watcher in its thread, the sender and the signals in the event loop, the metrics beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import grpc.aio
+from prometheus_client import CollectorRegistry, start_http_server
+
+from peakgate.agent.attribution import Attribution
+from peakgate.agent.errors import UsageError
+from peakgate.agent.jobs_folder import JobsFolder
+from peakgate.agent.metrics import AgentCollector
+from peakgate.agent.nvml import Nvml
+from peakgate.agent.options import Options
+from peakgate.agent.proc import ProcFolder
+from peakgate.agent.sampler import Sampler
+from peakgate.agent.sender import Sender
+from peakgate.agent.spool import Spool
+from peakgate.agent.tracker import Tracker
+from peakgate.agent.transport import StreamTransport, Transport, UnaryTransport
+from peakgate.agent.watcher import Watcher
+from peakgate.agent.wire import NodeIdentity
+from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
+
+if TYPE_CHECKING:  # absent at run time
+    from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceAsyncStub
+
+DONE, UNDELIVERED = 0, 4
+"""Exit status, as for every verb of the command: 4 is "service unavailable"."""
+LAST_DRAIN_SECONDS = 15.0
+"""How long the agent tries to deliver what is left before it ends; the rest stays in the spool."""
+
+
+class NodeAgent:
+    """One run: the watcher in its thread, the sender in the event loop."""
+
+    def __init__(self, *, options: Options, nvml: Nvml, spool: Spool) -> None:
+        self._options = options
+        self._nvml = nvml
+        self._spool = spool
+        self._stop_watching = threading.Event()
+        self._stop = asyncio.Event()
+        self._wake = asyncio.Event()
+
+    async def run(self) -> tuple[int, bool]:
+        """The exit status, and whether the driver was replaced."""
+        async with grpc.aio.insecure_channel(self._options.server) as channel:
+            stub: TelemetryServiceAsyncStub = TelemetryServiceStub(channel)
+            watcher = self._watcher(asyncio.get_running_loop())
+            transport = self._transport(stub)
+            sender = self._sender(stub, transport, watcher)
+            with self._metrics(watcher, sender):
+                if self._options.once:
+                    await asyncio.to_thread(watcher.run_once)
+                else:
+                    await self._watch(watcher, sender)
+                await self._last_drain(sender)
+            await transport.close()
+        return (UNDELIVERED if self._spool.waiting() else DONE), watcher.driver_replaced
+
+    async def _watch(self, watcher: Watcher, sender: Sender) -> None:
+        watching = asyncio.create_task(asyncio.to_thread(watcher.run))
+        watching.add_done_callback(lambda _: self._end())
+        sending = asyncio.create_task(sender.run(wake=self._wake, stop=self._stop))
+        with self._signals():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._options.duration_seconds):
+                    await self._stop.wait()
+            self._end()
+            await watching
+            await sending
+
+    async def _last_drain(self, sender: Sender) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_DRAIN_SECONDS):
+                await sender.drain_patiently(sleep=asyncio.sleep, given_up=lambda: False)
+
+    def _end(self) -> None:
+        self._stop_watching.set()
+        self._stop.set()
+        self._wake.set()
+
+    def _watcher(self, loop: asyncio.AbstractEventLoop) -> Watcher:
+        proc = ProcFolder()
+        attribution = Attribution(cluster=self._options.cluster, proc=proc, jobs=JobsFolder(folder=self._options.jobs_folder))
+        sampler = Sampler(
+            nvml=self._nvml,
+            device_period_seconds=self._options.device_period_seconds,
+            process_period_seconds=self._options.process_period_seconds,
+        )
+        return Watcher(
+            nvml=self._nvml,
+            sampler=sampler,
+            tracker=Tracker(attribution=attribution, proc=proc, boot_id=proc.boot_id()),
+            spool=self._spool,
+            stop=self._stop_watching,
+            on_urgent=lambda: _from_thread(loop, self._wake.set),
+        )
+
+    def _transport(self, stub: TelemetryServiceAsyncStub) -> Transport:
+        return StreamTransport(stub=stub) if self._options.transport == "stream" else UnaryTransport(stub=stub)
+
+    def _sender(self, stub: TelemetryServiceAsyncStub, transport: Transport, watcher: Watcher) -> Sender:
+        version = metadata.version("peakgate")
+        return Sender(
+            spool=self._spool,
+            transport=transport,
+            stub=stub,
+            node=lambda: NodeIdentity(node=self._options.node, agent_version=version, driver_version=watcher.driver_version),
+            interval_seconds=self._options.interval_seconds,
+        )
+
+    @contextlib.contextmanager
+    def _metrics(self, watcher: Watcher, sender: Sender) -> Iterator[None]:
+        if self._options.metrics_port is None:
+            yield
+            return
+        registry = CollectorRegistry()
+        registry.register(AgentCollector(nvml=self._nvml, watcher=watcher, spool=self._spool, sender=sender))
+        try:
+            server, thread = start_http_server(self._options.metrics_port, registry=registry)
+        except OSError as error:
+            raise UsageError(f"no metrics on port {self._options.metrics_port}: {error}", remedy="Give another --metrics-port") from error
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+
+def _from_thread(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has ended; the last drain is over
+        loop.call_soon_threadsafe(action)

@@ -1,0 +1,50 @@
+"""What the agent is told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from peakgate.agent.errors import UsageError
+from peakgate.agent.jobs_folder import JOBS_FOLDER
+from peakgate.agent.sampler import DEVICE_PERIOD_SECONDS, PROCESS_PERIOD_SECONDS
+
+TRANSPORTS = ("unary", "stream")
+DEFAULT_INTERVAL_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """All settings of the agent; raises UsageError for a value that makes no sense."""
+
+    server: str
+    """host:port or unix:path of the service."""
+    node: str
+    """This node's name in reports."""
+    cluster: str
+    spool: Path
+    simulate: str | None = None
+    """A scenario of the simulated NVML: a name or a path, then variables after commas."""
+    once: bool = False
+    """Look once, send, end."""
+    duration_seconds: float | None = None
+    """End after this long; None: run until a signal."""
+    transport: str = "unary"
+    metrics_port: int | None = None
+    """Port of the Prometheus metrics (9552 by custom); None: no metrics."""
+    interval_seconds: float = DEFAULT_INTERVAL_SECONDS
+    """Between two batches; what ends a job is sent at once."""
+    device_period_seconds: float = DEVICE_PERIOD_SECONDS
+    process_period_seconds: float = PROCESS_PERIOD_SECONDS
+    jobs_folder: Path = JOBS_FOLDER
+
+    def __post_init__(self) -> None:
+        if self.transport not in TRANSPORTS:
+            raise UsageError(f"transport {self.transport!r} is not known", remedy=f"Use one of: {', '.join(TRANSPORTS)}")
+        for name in ("interval_seconds", "device_period_seconds", "process_period_seconds", "duration_seconds"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise UsageError(f"{name} must be above 0, not {value}")
+        if not (self.server and self.node):
+            raise UsageError("server and node must not be empty")

@@ -1,0 +1,63 @@
+"""What /proc says about a process: identity, owner, control group, and the few environment variables the agent looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ENVIRONMENT_NAMES = frozenset({"PEAKGATE_PREDICTION", "SLURM_JOB_ID", "SLURM_RESTART_COUNT"})
+"""All else in a process's environment is private and never kept."""
+
+START_TICKS_FIELD = 22
+"""proc(5): field 22 of /proc/PID/stat, counted from 1; fields 1 and 2 end at the last closing parenthesis."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """A process for good: the kernel gives a pid again, but not with the same start. `start_ticks` is 0 when /proc does not show it."""
+
+    pid: int
+    start_ticks: int
+
+
+class ProcFolder:
+    """Reads /proc. Whatever cannot be read (gone, not permitted) is absent in the answer, never an error."""
+
+    def __init__(self, *, root: Path = Path("/proc")) -> None:
+        self._root = root
+
+    def start_ticks(self, pid: int) -> int | None:
+        """Start of the process in clock ticks since boot; None when there is no such process."""
+        _, _, after_name = self._text(pid, "stat").rpartition(")")
+        fields = after_name.split()
+        return int(fields[START_TICKS_FIELD - 3]) if len(fields) > START_TICKS_FIELD - 3 else None
+
+    def uid(self, pid: int) -> int | None:
+        """The real user id."""
+        for line in self._text(pid, "status").splitlines():
+            if line.startswith("Uid:"):
+                return int(line.split()[1])
+        return None
+
+    def cgroup(self, pid: int) -> str:
+        """The text of /proc/PID/cgroup."""
+        return self._text(pid, "cgroup")
+
+    def environment(self, pid: int) -> Mapping[str, str]:
+        """The variables named in ENVIRONMENT_NAMES. The user can set them to anything: a hint, not a fact."""
+        pairs = (entry.partition("=") for entry in self._text(pid, "environ").split("\0"))
+        return {name: value for name, _, value in pairs if name in ENVIRONMENT_NAMES}
+
+    def boot_id(self) -> str:
+        """The kernel's boot id, or empty."""
+        try:
+            return (self._root / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        except OSError:
+            return ""
+
+    def _text(self, pid: int, name: str) -> str:
+        try:
+            return (self._root / str(pid) / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""

@@ -1,0 +1,79 @@
+"""The spool's tables and statements, and its rows as Python values."""
+
+# ruff: noqa: S608 (only our own column names go into the texts)
+from __future__ import annotations
+
+import sqlite3
+
+from peakgate.agent.peaks import Flag, JobEvent, PeakKey, PeakRow
+
+KEY_COLUMNS = ("cluster", "boot_id", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks", "source")
+TIME_COLUMNS = ("peak_time", "first_time", "last_time")
+DATA_COLUMNS = ("gpu_name", "gpu_total_bytes", "peak_bytes", *TIME_COLUMNS, "samples", "gaps", "flags", "ended", "uid")
+EVENT_KEY_COLUMNS = ("cluster", "job", "restart", "prediction", "event")
+
+KEY = ", ".join(KEY_COLUMNS)
+DATA = ", ".join(DATA_COLUMNS)
+EVENT_KEY = ", ".join(EVENT_KEY_COLUMNS)
+
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS peaks (id INTEGER PRIMARY KEY AUTOINCREMENT, version INTEGER NOT NULL, {KEY}, {DATA}, UNIQUE ({KEY}));
+CREATE TABLE IF NOT EXISTS events ({EVENT_KEY}, time REAL NOT NULL, UNIQUE ({EVENT_KEY}));
+CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+"""
+# Each column merges by a function that does not care for order or repeats: maximum, minimum, union.
+MERGE = f"""
+INSERT INTO peaks (version, {KEY}, {DATA}) VALUES ({", ".join("?" * (1 + len(KEY_COLUMNS) + len(DATA_COLUMNS)))})
+ON CONFLICT ({KEY}) DO UPDATE SET
+    version = excluded.version,
+    gpu_name = max(gpu_name, excluded.gpu_name),
+    gpu_total_bytes = max(gpu_total_bytes, excluded.gpu_total_bytes),
+    peak_time = CASE WHEN excluded.peak_bytes > peak_bytes THEN excluded.peak_time
+                     WHEN excluded.peak_bytes = peak_bytes THEN min(peak_time, excluded.peak_time) ELSE peak_time END,
+    peak_bytes = max(peak_bytes, excluded.peak_bytes),
+    first_time = min(first_time, excluded.first_time),
+    last_time = max(last_time, excluded.last_time),
+    samples = max(samples, excluded.samples),
+    gaps = max(gaps, excluded.gaps),
+    flags = flags | excluded.flags,
+    ended = max(ended, excluded.ended),
+    uid = max(uid, excluded.uid)
+"""
+COUNT_UP = "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value RETURNING value"
+OLDEST = "SELECT cluster, boot_id FROM peaks WHERE version <= :latest ORDER BY version LIMIT 1"
+BATCH = f"""
+SELECT id, version, {KEY}, {DATA} FROM peaks
+WHERE version <= :latest AND (cluster, boot_id) = ({OLDEST}) ORDER BY version LIMIT :limit
+"""
+DELETE_PEAK = "DELETE FROM peaks WHERE id = ? AND version = ?"
+INSERT_EVENT = f"INSERT OR IGNORE INTO events ({EVENT_KEY}, time) VALUES ({', '.join('?' * (len(EVENT_KEY_COLUMNS) + 1))})"
+SELECT_EVENTS = f"SELECT {EVENT_KEY}, time FROM events ORDER BY time"
+DELETE_EVENT = f"DELETE FROM events WHERE {' AND '.join(f'{column} = ?' for column in EVENT_KEY_COLUMNS)}"
+WAITING = "SELECT (SELECT count(*) FROM peaks) + (SELECT count(*) FROM events)"
+
+
+def values_of(row: PeakRow) -> tuple[str | int | float, ...]:
+    """The row in the order of MERGE, without the version."""
+    key = tuple(getattr(row.key, column) for column in KEY_COLUMNS)
+    data = tuple(getattr(row, column) for column in DATA_COLUMNS)
+    return tuple(int(value) if isinstance(value, bool | Flag) else value for value in key + data)
+
+
+def row_of(row: sqlite3.Row) -> PeakRow:
+    """A row of BATCH."""
+    return PeakRow(
+        key=PeakKey(**{column: row[column] for column in KEY_COLUMNS}),
+        **{column: row[column] for column in DATA_COLUMNS if column not in {"flags", "ended"}},
+        flags=Flag(row["flags"]),
+        ended=bool(row["ended"]),
+    )
+
+
+def values_of_event(event: JobEvent) -> tuple[str | int | float, ...]:
+    """The event in the order of INSERT_EVENT; without its last value that of DELETE_EVENT."""
+    return (*(getattr(event, column) for column in EVENT_KEY_COLUMNS), event.time)
+
+
+def event_of(row: sqlite3.Row) -> JobEvent:
+    """A row of SELECT_EVENTS."""
+    return JobEvent(**{column: row[column] for column in EVENT_KEY_COLUMNS}, time=row["time"])

@@ -1,0 +1,213 @@
+"""Samples in, peaks and job ends out.
+
+The peak of a job on a GPU is the maximum over the samples of the SUM over its processes, not the sum of their maxima: processes of one job
+need not be at their heights together. A failed read never ends a process; a process that is missing from one good list while /proc still
+shows it is given a second one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from peakgate.agent.attribution import Attribution, Owner
+from peakgate.agent.device_memory import DeviceMemory
+from peakgate.agent.peaks import NO_FLAGS, Flag, JobEvent, PeakKey, PeakRow
+from peakgate.agent.proc import ProcessId, ProcFolder
+from peakgate.agent.record import Record
+from peakgate.agent.samples import DeviceSample, Gpu, GpuGone, GpuProcess, ProcessSample, ReadFailed, Sample
+
+ENDED_AFTER_MISSES = 2
+"""Good lists without a process that /proc still shows, after which it has left the GPU."""
+
+WHOLE_JOB = ProcessId(0, 0)
+Attempt = tuple[str, str, int, str]
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one sample brought: rows to write, jobs that ended."""
+
+    rows: list[PeakRow] = field(default_factory=list)
+    events: list[JobEvent] = field(default_factory=list)
+
+    @property
+    def are_urgent(self) -> bool:
+        """Whether something ended, so that it is sent at once."""
+        return bool(self.events) or any(row.ended for row in self.rows)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A process on a GPU."""
+
+    owner: Owner
+    misses: int = 0
+
+
+class Tracker:
+    """Keeps the peaks of everything that is on the GPUs now. One thread."""
+
+    def __init__(self, *, attribution: Attribution, proc: ProcFolder, boot_id: str) -> None:
+        self._attribution = attribution
+        self._proc = proc
+        self._boot_id = boot_id
+        self._open: dict[tuple[str, ProcessId], _Open] = {}
+        self._records: dict[PeakKey, Record] = {}
+        self._devices: dict[str, DeviceMemory] = {}
+        self._cut_off: set[Attempt] = set()
+        self.unattributed_bytes: dict[str, int] = {}
+        """Memory of processes that belong to no job, at the last list, by GPU."""
+
+    def take(self, sample: Sample) -> Changes:
+        """Takes one sample of the sampler."""
+        match sample:
+            case DeviceSample():
+                self._devices.setdefault(sample.gpu.uuid, DeviceMemory()).see(sample.used_bytes)
+                return Changes()
+            case ReadFailed():
+                for record in self._records_on(sample.gpu.uuid):
+                    record.gaps += 1
+                return Changes()
+            case GpuGone():
+                return self._gpu_gone(sample)
+            case ProcessSample():
+                return self._processes(sample)
+
+    def everything(self) -> list[PeakRow]:
+        """All rows as they stand, for the moment before the agent stops."""
+        return [record.row() for record in self._records.values()]
+
+    def _processes(self, sample: ProcessSample) -> Changes:
+        uuid = sample.gpu.uuid
+        present = {self._identify(uuid, process.pid): process for process in sample.processes}
+        owners = {process: self._attribution.owner_of(gpu_uuid=uuid, process=process) for process in present}
+        for process, owner in owners.items():
+            self._take_in(uuid, process, owner)
+        self._measure(sample, present, owners)
+        self.unattributed_bytes[uuid] = sum(present[process].used_bytes or 0 for process, owner in owners.items() if not owner.job)
+        ended = [process for process in self._on(uuid) if process not in present and self._has_left(uuid, process)]
+        return self._close(sample.gpu, ended, sample.time)
+
+    def _take_in(self, uuid: str, process: ProcessId, owner: Owner) -> None:
+        """Opens a process, or hands it to the owner that a late drop-in file names: what it was held under ends here."""
+        before = self._open.get((uuid, process))
+        self._open[uuid, process] = _Open(owner)
+        if before and before.owner.attempt != owner.attempt:
+            self._end_records(uuid, before.owner.attempt, process)
+            if uuid not in self._gpus_of(before.owner.attempt):
+                self._end_records(uuid, before.owner.attempt, WHOLE_JOB)
+
+    def _identify(self, uuid: str, pid: int) -> ProcessId:
+        """A process that /proc no longer shows but NVML still lists is the one that had this pid at the last list."""
+        start_ticks = self._proc.start_ticks(pid)
+        if start_ticks is not None:
+            return ProcessId(pid, start_ticks)
+        return next((process for process in self._on(uuid) if process.pid == pid), ProcessId(pid, 0))
+
+    def _measure(self, sample: ProcessSample, present: dict[ProcessId, GpuProcess], owners: dict[ProcessId, Owner]) -> None:
+        device = self._devices.setdefault(sample.gpu.uuid, DeviceMemory()).held_by(frozenset(present))
+        for process, seen in present.items():
+            alone_bytes = device if len(present) == 1 else None
+            self._see(sample, owners[process], process, (seen.used_bytes,), alone_bytes)
+        jobs: dict[Attempt, list[ProcessId]] = {}
+        for process, owner in owners.items():
+            if owner.job:
+                jobs.setdefault(owner.attempt, []).append(process)
+        for processes in jobs.values():
+            alone_bytes = device if len(processes) == len(present) else None
+            used = tuple(present[process].used_bytes for process in processes)
+            self._see(sample, owners[processes[0]], WHOLE_JOB, used, alone_bytes)
+
+    def _see(self, sample: ProcessSample, owner: Owner, process: ProcessId, used: tuple[int | None, ...], alone_bytes: int | None) -> None:
+        """Takes the sum of `used`; where a figure is not available, the whole GPU's, if nobody else is on it (`alone_bytes`)."""
+        known = [number for number in used if number is not None]
+        if len(known) == len(used):
+            self._record(sample, owner, process, "sampled", sum(known))
+        elif alone_bytes is not None:
+            self._record(sample, owner, process, "device", alone_bytes)
+        elif (key := self._key(sample.gpu.uuid, owner, process, "sampled")) in self._records:
+            self._records[key].gaps += 1
+
+    def _record(self, sample: ProcessSample, owner: Owner, process: ProcessId, source: str, used_bytes: int) -> None:
+        key = self._key(sample.gpu.uuid, owner, process, source)
+        if key not in self._records:
+            self._records[key] = Record(
+                key=key,
+                gpu=sample.gpu,
+                uid=owner.uid,
+                peak_bytes=used_bytes,
+                peak_time=sample.time,
+                first_time=sample.time,
+                last_time=sample.time,
+                flags=NO_FLAGS if owner.job else Flag.UNATTRIBUTED,
+            )
+        self._records[key].see(used_bytes=used_bytes, time=sample.time)
+
+    def _key(self, uuid: str, owner: Owner, process: ProcessId, source: str) -> PeakKey:
+        return PeakKey(
+            cluster=owner.cluster,
+            boot_id=self._boot_id,
+            gpu_uuid=uuid,
+            job=owner.job,
+            restart=owner.restart,
+            prediction=owner.prediction,
+            pid=process.pid,
+            pid_start_ticks=process.start_ticks,
+            source=source,
+        )
+
+    def _has_left(self, uuid: str, process: ProcessId) -> bool:
+        state = self._open[uuid, process]
+        state.misses += 1
+        return state.misses >= ENDED_AFTER_MISSES or self._proc.start_ticks(process.pid) != process.start_ticks
+
+    def _gpu_gone(self, sample: GpuGone) -> Changes:
+        ended = self._on(sample.gpu.uuid)
+        for process in ended:
+            self._cut_off.add(self._open[sample.gpu.uuid, process].owner.attempt)
+        for record in self._records_on(sample.gpu.uuid):
+            record.flags |= Flag.TRUNCATED
+        self._devices.pop(sample.gpu.uuid, None)
+        self.unattributed_bytes.pop(sample.gpu.uuid, None)
+        return self._close(sample.gpu, ended, sample.time)
+
+    def _close(self, gpu: Gpu, ended: list[ProcessId], now: float) -> Changes:
+        """Ends these processes and, with its last process, a job; then says what is worth writing."""
+        owners: dict[Attempt, Owner] = {}
+        for process in ended:
+            owner = self._open.pop((gpu.uuid, process)).owner
+            owners[owner.attempt] = owner
+            self._attribution.forget(gpu_uuid=gpu.uuid, process=process)
+            self._end_records(gpu.uuid, owner.attempt, process)
+        changes = Changes()
+        for attempt, owner in owners.items():
+            left = self._gpus_of(attempt)
+            if gpu.uuid not in left:
+                self._end_records(gpu.uuid, attempt, WHOLE_JOB)
+            if not left:
+                changes.events += self._job_ended(owner, now)
+        changes.rows = [row for record in self._records_on(gpu.uuid) if (row := record.to_write(now))]
+        self._records = {key: record for key, record in self._records.items() if not record.ended}
+        return changes
+
+    def _end_records(self, uuid: str, attempt: Attempt, process: ProcessId) -> None:
+        for record in self._records_on(uuid):
+            key = record.key
+            if ProcessId(key.pid, key.pid_start_ticks) == process and (key.cluster, key.job, key.restart, key.prediction) == attempt:
+                record.ended = True
+
+    def _job_ended(self, owner: Owner, now: float) -> list[JobEvent]:
+        event = "failed" if owner.attempt in self._cut_off else "finished"
+        self._cut_off.discard(owner.attempt)
+        if not owner.prediction:
+            return []
+        return [JobEvent(cluster=owner.cluster, job=owner.job, restart=owner.restart, prediction=owner.prediction, event=event, time=now)]
+
+    def _gpus_of(self, attempt: Attempt) -> set[str]:
+        return {uuid for (uuid, _), state in self._open.items() if state.owner.attempt == attempt}
+
+    def _on(self, uuid: str) -> list[ProcessId]:
+        return [process for gpu_uuid, process in self._open if gpu_uuid == uuid]
+
+    def _records_on(self, uuid: str) -> list[Record]:
+        return [record for key, record in self._records.items() if key.gpu_uuid == uuid]

@@ -1,0 +1,124 @@
+"""The thread that watches: NVML in, spool out. Nothing that happens to NVML or to the disk ends it."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from peakgate.agent.errors import NvmlError
+from peakgate.agent.nvml import Nvml
+from peakgate.agent.nvml_module import LIB_RM_VERSION_MISMATCH
+from peakgate.agent.peaks import JobEvent, PeakRow
+from peakgate.agent.sampler import Sampler
+from peakgate.agent.spool import Spool
+from peakgate.agent.tracker import Changes, Tracker
+
+FIRST_RETRY_SECONDS = 5.0
+LONGEST_RETRY_SECONDS = 300.0
+MAX_BACKLOG_ROWS = 10_000
+"""Rows kept in memory while the spool's disk fails."""
+
+log = structlog.get_logger("peakgate.agent.watcher")
+
+
+class Watcher:
+    """Runs until `stop` is set. `on_urgent` is called from this thread when something is to be sent at once."""
+
+    def __init__(
+        self,
+        *,
+        nvml: Nvml,
+        sampler: Sampler,
+        tracker: Tracker,
+        spool: Spool,
+        stop: threading.Event,
+        on_urgent: Callable[[], None] = lambda: None,
+        uniform: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self._nvml = nvml
+        self.sampler = sampler
+        self.tracker = tracker
+        self._spool = spool
+        self._stop = stop
+        self._on_urgent = on_urgent
+        self._uniform = uniform
+        self._backlog: tuple[list[PeakRow], list[JobEvent]] = ([], [])
+        self.driver_version = ""
+        self.is_up = False
+        """Whether NVML is open."""
+        self.lost_rows = 0
+        """Rows that were lost because the spool's disk failed for too long."""
+        self.driver_replaced = False
+        """Whether the library in this process no longer fits the driver: only a new process can load the new one."""
+
+    def run(self) -> None:
+        """Watches; opens NVML again with growing waits when it fails as a whole."""
+        wait_seconds = FIRST_RETRY_SECONDS
+        while not (self._stop.is_set() or self.driver_replaced):
+            try:
+                self._open()
+                wait_seconds = FIRST_RETRY_SECONDS
+                while not self._stop.wait(self.sampler.wait_seconds()):
+                    self.look()
+            except NvmlError as error:
+                self._nvml_failed(error)
+                self._stop.wait(wait_seconds * self._uniform(0.8, 1.2))
+                wait_seconds = min(LONGEST_RETRY_SECONDS, 2 * wait_seconds)
+            finally:
+                self._close()
+
+    def run_once(self) -> bool:
+        """One look; False when NVML is not there."""
+        try:
+            self._open()
+            self.look()
+        except NvmlError as error:
+            self._nvml_failed(error)
+            return False
+        finally:
+            self._close()
+        return True
+
+    def look(self) -> None:
+        """Reads what is due and writes down what it brought."""
+        for sample in self.sampler.poll():
+            self._write(self.tracker.take(sample))
+
+    def _open(self) -> None:
+        self.driver_version = self._nvml.start()
+        self.is_up = True
+        log.info("nvml open", driver=self.driver_version)
+
+    def _close(self) -> None:
+        self._write(Changes(rows=self.tracker.everything()))
+        if not self.is_up:
+            return
+        self.is_up = False
+        try:
+            self._nvml.stop()
+        except NvmlError as error:
+            log.warning("nvml not closed", problem=error.message)
+
+    def _nvml_failed(self, error: NvmlError) -> None:
+        log.error("nvml not available", problem=error.message)
+        self.driver_replaced = error.code == LIB_RM_VERSION_MISMATCH and self.is_up
+
+    def _write(self, changes: Changes) -> None:
+        rows, events = self._backlog
+        rows, events = rows + changes.rows, events + changes.events
+        if not (rows or events):
+            return
+        try:
+            self._spool.put(rows=rows, events=events)
+        except sqlite3.Error as error:
+            self.lost_rows += max(0, len(rows) - MAX_BACKLOG_ROWS)
+            self._backlog = rows[-MAX_BACKLOG_ROWS:], events[-MAX_BACKLOG_ROWS:]
+            log.error("spool not written", problem=str(error), kept_in_memory=len(self._backlog[0]))  # noqa: TRY400 (a full disk needs no trace)
+            return
+        self._backlog = ([], [])
+        if changes.are_urgent:
+            self._on_urgent()

@@ -1,0 +1,34 @@
+"""`peakgate jobs`: stored predictions beside what was observed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from peakgate.client.options import Database, Output, OutputForm, Server
+
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many, newest first.")]
+Observed = Annotated[bool, typer.Option("--observed", help="Only jobs that an agent has seen.")]
+
+
+def jobs(
+    *, limit: Limit = 50, observed: Observed = False, server: Server = None, db: Database = None, output: OutputForm = Output.table
+) -> None:
+    """Lists stored predictions, newest first, with the peaks that agents reported."""
+    from peakgate.client.connect import open_client
+    from peakgate.client.output import human_console, write_json
+    from peakgate.client.render.jobs import print_jobs
+    from peakgate.v1.document import Plain, answer_to_dict
+
+    with open_client(server, db) as client:
+        found = client.list_predictions(limit=limit, observed_only=observed)
+    rows: list[Plain] = [answer_to_dict(each) for each in found]
+    match output:
+        case Output.table:
+            print_jobs(human_console(output), found)
+        case Output.json:
+            write_json(rows, output)
+        case Output.jsonl:
+            for row in rows:
+                write_json(row, output)

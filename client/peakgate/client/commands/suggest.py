@@ -1,0 +1,34 @@
+"""`peakgate suggest`: what makes a job fit."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from peakgate.client.options import Database, Gpu, JobPath, Output, OutputForm, Server
+
+Solve = Annotated[
+    str, typer.Option(metavar="FIELD", help="A numeric field, as a path (batch.sequence_length): its extreme value that still fits.")
+]
+
+
+def suggest(
+    *, job: JobPath, solve: Solve = "", gpu: Gpu = None, server: Server = None, db: Database = None, output: OutputForm = Output.table
+) -> None:
+    """Ranks changes that make a job fit, with the largest micro-batch and the smallest GPU. Exit status as of predict."""
+    from peakgate.client.connect import open_client
+    from peakgate.client.output import human_console, write_json
+    from peakgate.client.presenter import STATUS_OF_VERDICT
+    from peakgate.client.render.advice import print_advice
+    from peakgate.client.sources import read_one
+    from peakgate.v1.document import answer_to_dict
+
+    wanted = read_one(job, sys.stdin.buffer, gpu)
+    with open_client(server, db) as client:
+        advice = client.suggest(wanted, solve=solve)
+    if output is not Output.table:
+        write_json(answer_to_dict(advice), output)
+    print_advice(human_console(output), job, advice)
+    raise typer.Exit(STATUS_OF_VERDICT[advice.prediction.verdict])

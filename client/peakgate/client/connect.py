@@ -1,0 +1,231 @@
+"""The Python client: one object for the service, wherever it runs.
+
+    with open_client() as client:
+        answer = client.predict(parse_job({"model": {"preset": "llama-3.1-8b"}, "gpu": {"type": "h100-80gb"}}))
+
+Every call has its own timeout. A call is repeated when the service is unavailable; Predict carries a request id, so that a
+repeat is answered with the same prediction and stored once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from queue import Queue
+from threading import Thread
+from typing import TypeAlias, TypeVar
+
+import grpc
+
+from peakgate.client.errors import InputError, PeakgateError, ServiceError
+from peakgate.v1.catalog_service_pb2 import (
+    GetJobSchemaRequest,
+    ListDefaultsRequest,
+    ListDefaultsResponse,
+    ListGpusRequest,
+    ListGpusResponse,
+    ListModelsRequest,
+    ListModelsResponse,
+)
+from peakgate.v1.catalog_service_pb2_grpc import CatalogServiceStub
+from peakgate.v1.prediction_pb2 import PredictResponse
+from peakgate.v1.prediction_service_pb2 import (
+    GetPredictionRequest,
+    GetPredictionResponse,
+    ListPredictionsRequest,
+    PredictionSummary,
+    PredictRequest,
+    SuggestRequest,
+    SuggestResponse,
+)
+from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
+from peakgate.v1.training_job_pb2 import TrainingJob
+
+PREDICT_TIMEOUT_SECONDS = 2.0
+"""A gate in front of a queue waits no longer; the service answers in milliseconds."""
+
+CALL_TIMEOUT_SECONDS = 15.0
+"""Suggest solves a job many times, lists read a database."""
+
+EMBEDDED_TIMEOUT_SECONDS = 120.0
+"""In the same process a deadline protects nobody; it only ends a call that hangs."""
+
+IN_FLIGHT = 16
+"""Calls of one batch at a time: enough to hide the round trip, few enough that none waits out its deadline in a queue."""
+
+_RETRY_POLICY = {
+    "methodConfig": [
+        {
+            "name": [{}],
+            "retryPolicy": {
+                "maxAttempts": 4,
+                "initialBackoff": "0.1s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
+"""gRFC A6; repeats are safe because Predict has a request id and the other calls change nothing."""
+
+_OPTIONS = (
+    ("grpc.service_config", json.dumps(_RETRY_POLICY)),
+    ("grpc.max_receive_message_length", 16 * 2**20),
+)
+
+_Answer = TypeVar("_Answer")
+Outcome: TypeAlias = PredictResponse | PeakgateError
+"""What became of one job of a batch."""
+
+_Call: TypeAlias = "PeakgateError | grpc.Future[PredictResponse]"
+
+
+@dataclass(frozen=True, slots=True)
+class _SourceFault:
+    """What went wrong while jobs were read; in a wrapper, because a call of gRPC is an exception too."""
+
+    error: BaseException
+
+
+class Client:
+    """Calls of the prediction and catalogue services over one channel. Every method raises ServiceError."""
+
+    def __init__(self, channel: grpc.Channel, *, predict_timeout_seconds: float, call_timeout_seconds: float) -> None:
+        self._predictions = PredictionServiceStub(channel)
+        self._catalog = CatalogServiceStub(channel)
+        self._predict_timeout_seconds = predict_timeout_seconds
+        self._call_timeout_seconds = call_timeout_seconds
+
+    def predict(self, job: TrainingJob, *, brief: bool = False, validate_only: bool = False) -> PredictResponse:
+        """The service's answer to one job."""
+        request = _predict_request(job, brief=brief, validate_only=validate_only)
+        return _called(lambda: self._predictions.Predict(request, timeout=self._predict_timeout_seconds))
+
+    def predict_each(self, jobs: Iterable[TrainingJob | PeakgateError], *, brief: bool = False) -> Iterator[Outcome]:
+        """Answers in the order of `jobs`, with several calls in flight; an error in a job's place is passed through.
+
+        `jobs` is read by a thread of its own, so that an answer never waits for a job that its sender has not written yet.
+        """
+        calls: Queue[_Call | _SourceFault | None] = Queue(maxsize=IN_FLIGHT)
+        Thread(target=self._feed, args=(jobs, calls), kwargs={"brief": brief}, daemon=True).start()
+        while (call := calls.get()) is not None:
+            if isinstance(call, _SourceFault):
+                raise call.error
+            yield _finished(call)
+
+    def _feed(self, jobs: Iterable[TrainingJob | PeakgateError], calls: Queue[_Call | _SourceFault | None], *, brief: bool) -> None:
+        try:
+            for job in jobs:
+                calls.put(job if isinstance(job, PeakgateError) else self._start(job, brief=brief))
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the answers are read
+            calls.put(_SourceFault(error))
+        calls.put(None)
+
+    def _start(self, job: TrainingJob, *, brief: bool) -> grpc.Future[PredictResponse]:
+        request = _predict_request(job, brief=brief, validate_only=False)
+        return self._predictions.Predict.future(request, timeout=self._predict_timeout_seconds)
+
+    def suggest(self, job: TrainingJob, *, solve: str = "", limit: int = 0) -> SuggestResponse:
+        """Changes that make a job fit, best first; `solve` names a numeric field to invert."""
+        request = SuggestRequest(job=job, solve=solve, limit=limit)
+        return _called(lambda: self._predictions.Suggest(request, timeout=self._call_timeout_seconds))
+
+    def get_prediction(self, prediction: str) -> GetPredictionResponse:
+        """A stored prediction by its name, `predictions/…`."""
+        request = GetPredictionRequest(prediction=prediction)
+        return _called(lambda: self._predictions.GetPrediction(request, timeout=self._call_timeout_seconds))
+
+    def list_predictions(self, *, limit: int = 50, observed_only: bool = False) -> list[PredictionSummary]:
+        """The newest stored predictions, at most `limit`."""
+        found: list[PredictionSummary] = []
+        token = ""
+        while len(found) < limit:
+            request = ListPredictionsRequest(page_size=min(limit - len(found), 1000), page_token=token, observed_only=observed_only)
+            page = _called(lambda: self._predictions.ListPredictions(request, timeout=self._call_timeout_seconds))  # noqa: B023 - called at once
+            found.extend(page.predictions)
+            token = page.next_page_token
+            if not token:
+                break
+        return found[:limit]
+
+    def list_models(self) -> ListModelsResponse:
+        """Models that a job may name."""
+        return _called(lambda: self._catalog.ListModels(ListModelsRequest(), timeout=self._call_timeout_seconds))
+
+    def list_gpus(self) -> ListGpusResponse:
+        """GPUs that a job may name."""
+        return _called(lambda: self._catalog.ListGpus(ListGpusRequest(), timeout=self._call_timeout_seconds))
+
+    def list_defaults(self) -> ListDefaultsResponse:
+        """What a framework does when a job does not say."""
+        return _called(lambda: self._catalog.ListDefaults(ListDefaultsRequest(), timeout=self._call_timeout_seconds))
+
+    def job_schema(self) -> str:
+        """JSON Schema of the job document, as text."""
+        return _called(lambda: self._catalog.GetJobSchema(GetJobSchemaRequest(), timeout=self._call_timeout_seconds)).json
+
+
+@contextmanager
+def connect(target: str, *, predict_timeout_seconds: float = PREDICT_TIMEOUT_SECONDS) -> Iterator[Client]:
+    """A client of the service at `target` (host:port). Nothing is sent before the first call."""
+    with grpc.insecure_channel(target, options=_OPTIONS) as channel:
+        yield Client(channel, predict_timeout_seconds=predict_timeout_seconds, call_timeout_seconds=CALL_TIMEOUT_SECONDS)
+
+
+@contextmanager
+def open_client(server: str | None = None, db: str | None = None) -> Iterator[Client]:
+    """A client of `server`, else of PEAKGATE_SERVER, else of a service inside this process.
+
+    The embedded service keeps what it predicts in the database `db` (else PEAKGATE_DATABASE_URL), and nothing without one.
+    Raises InputError when both are named, or when the packages of the embedded service are not installed.
+    """
+    if server and db:
+        raise InputError("--server and --db exclude each other: a server has its own database", reason="USAGE")
+    target = server or (None if db else os.environ.get("PEAKGATE_SERVER"))
+    if target:
+        with connect(target) as client:
+            yield client
+        return
+    with _open_embedded(db or os.environ.get("PEAKGATE_DATABASE_URL") or None) as client:
+        yield client
+
+
+@contextmanager
+def _open_embedded(database_url: str | None) -> Iterator[Client]:
+    try:
+        from peakgate.server.embedded import open_embedded
+    except ImportError as error:
+        raise InputError(
+            f"the service inside the command needs {error.name}: pip install 'peakgate[server]', or name a running one with --server",
+            reason="PACKAGE_MISSING",
+        ) from error
+    with (
+        open_embedded(database_url) as target,
+        grpc.insecure_channel(target, options=_OPTIONS) as channel,
+    ):
+        yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+
+
+def _predict_request(job: TrainingJob, *, brief: bool, validate_only: bool) -> PredictRequest:
+    return PredictRequest(job=job, request_id=str(uuid.uuid4()), brief=brief, validate_only=validate_only)
+
+
+def _called(call: Callable[[], _Answer]) -> _Answer:
+    try:
+        return call()
+    except grpc.RpcError as error:
+        raise ServiceError.from_call(error) from error
+
+
+def _finished(call: _Call) -> Outcome:
+    if isinstance(call, PeakgateError):
+        return call
+    try:
+        return call.result()
+    except grpc.RpcError as error:
+        return ServiceError.from_call(error)

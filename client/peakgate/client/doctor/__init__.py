@@ -1,0 +1,1 @@
+"""What `peakgate doctor` checks."""

@@ -1,0 +1,37 @@
+"""The one console script: runs a verb, and turns every error into one clear block and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+_FAULT_STATUS = 4
+"""A fault of the program itself is no verdict: like a service that is away, never the 1 of a rejection."""
+
+
+def main() -> None:
+    """Entry of `peakgate`. Ends the process."""
+    # gRPC's own log lines on standard error are for its developers; a failed call is reported as an error.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    try:
+        import typer  # noqa: F401 - asked for first, so that its absence is one clear line
+    except ImportError:
+        sys.exit("peakgate: the command needs typer, rich and pyyaml: pip install 'peakgate[client]'")
+    sys.exit(_run())
+
+
+def _run() -> int:
+    from peakgate.client.app import app
+    from peakgate.client.errors import PeakgateError
+
+    try:
+        app()
+    except PeakgateError as error:
+        from peakgate.client.output import report
+
+        return report(error, sys.argv)
+    except Exception:  # noqa: BLE001 - the last line of defence; see _FAULT_STATUS
+        traceback.print_exc()
+        return _FAULT_STATUS
+    return 0

@@ -1,0 +1,25 @@
+"""Options that several verbs take, declared once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Output(StrEnum):
+    """Forms of an answer."""
+
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+
+
+JobPath = Annotated[str, typer.Argument(metavar="JOB", help="A job document (YAML or JSON), or - for standard input.")]
+Server = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The service. Default: PEAKGATE_SERVER, else one in this process.")]
+Database = Annotated[
+    str | None, typer.Option(metavar="URL", help="Database of the service in this process. Default: PEAKGATE_DATABASE_URL, else none.")
+]
+OutputForm = Annotated[Output, typer.Option("--output", "-o", help="A table for people, JSON, or one line of JSON a job.")]
+Gpu = Annotated[str | None, typer.Option(metavar="NAME", help="Judge the job on this card of the catalogue instead of the stated one.")]

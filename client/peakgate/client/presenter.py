@@ -1,0 +1,62 @@
+"""Shows the answers of a batch as they come, and keeps the exit status."""
+
+from __future__ import annotations
+
+from peakgate.client.connect import Outcome
+from peakgate.client.errors import PeakgateError
+from peakgate.client.options import Output
+from peakgate.client.output import human_console, write_json
+from peakgate.client.render.answer import print_answer, print_error, print_line
+from peakgate.v1.document import Plain, answer_to_dict
+from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
+
+STATUS_OF_VERDICT = {Verdict.VERDICT_ADMIT: 0, Verdict.VERDICT_REJECT: 1, Verdict.VERDICT_UNDECIDED: 3}
+
+_STATUS_ORDER = (2, 4, 1, 3, 0)
+"""Of several jobs the first of these that applies is the exit status."""
+
+
+class Presenter:
+    """Answers in order: JSON on standard output at once, text for people on the console.
+
+    `many` says that more jobs than one may come: then a line each is for people when JSON has the details, and `json` is one array.
+    """
+
+    def __init__(self, output: Output, *, brief: bool, many: bool) -> None:
+        self._output = output
+        self._brief = brief
+        self._many = many
+        self._console = human_console(output)
+        self._array: list[Plain] = []
+        self._statuses: set[int] = set()
+
+    def show(self, label: str, outcome: Outcome) -> None:
+        """Shows one job's answer or error."""
+        self._statuses.add(outcome.exit_status if isinstance(outcome, PeakgateError) else STATUS_OF_VERDICT[outcome.verdict])
+        self._show_json(outcome)
+        if isinstance(outcome, PeakgateError):
+            print_error(self._console, label, outcome)
+        elif self._many and (self._brief or self._output is not Output.table):
+            print_line(self._console, label, outcome)
+        else:
+            self._show_block(label, outcome)
+
+    def finish(self) -> int:
+        """Writes what had to wait for the last job; returns the exit status."""
+        if self._output is Output.json and (self._many or self._array):
+            write_json(self._array if self._many else self._array[0], Output.json)
+        return next((status for status in _STATUS_ORDER if status in self._statuses), 0)
+
+    def _show_json(self, outcome: Outcome) -> None:
+        if self._output is Output.table:
+            return
+        value = outcome.as_dict() if isinstance(outcome, PeakgateError) else answer_to_dict(outcome)
+        if self._output is Output.jsonl:
+            write_json(value, Output.jsonl)
+        else:
+            self._array.append(value)
+
+    def _show_block(self, label: str, answer: PredictResponse) -> None:
+        if self._many and len(self._statuses) and self._output is Output.table:
+            self._console.rule(style="dim", characters="─")
+        print_answer(self._console, label, answer, brief=self._brief)

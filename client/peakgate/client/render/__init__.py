@@ -1,0 +1,1 @@
+"""Answers for people: text for a terminal and a page."""

@@ -1,0 +1,145 @@
+"""An answer as text for a person who has never seen one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+from peakgate.client.errors import PeakgateError
+from peakgate.client.render.units import bar, count, gb, gb_and_gib, step_time
+from peakgate.v1.plain import plain_value
+from peakgate.v1.prediction_pb2 import LedgerLine, Peak, PredictResponse, Suggestion, Verdict
+
+_STYLES = {Verdict.VERDICT_ADMIT: "bold green", Verdict.VERDICT_REJECT: "bold red", Verdict.VERDICT_UNDECIDED: "bold yellow"}
+_BAR_CELLS = 24
+_LEDGER_LINES = 12
+
+
+def verdict_word(verdict: Verdict.ValueType) -> str:
+    """ADMIT, REJECT or UNDECIDED."""
+    return Verdict.Name(verdict).removeprefix("VERDICT_")
+
+
+def print_line(console: Console, label: str, answer: PredictResponse) -> None:
+    """One line for one job of many."""
+    word = verdict_word(answer.verdict)
+    console.print(f"[{_style(answer)}]{word:<9}[/] {escape(label)}: {escape(answer.reason)}", soft_wrap=True)
+
+
+def print_error(console: Console, label: str, error: PeakgateError) -> None:
+    """A job that could not be judged: every bad field with its remedy."""
+    console.print(f"[bold red]ERROR[/]     {escape(label)}: {escape(error.message)} ({error.reason})", soft_wrap=True)
+    for field, description in error.fields:
+        console.print(f"            {escape(field)} {escape(description)}", soft_wrap=True)
+
+
+def print_answer(console: Console, label: str, answer: PredictResponse, *, brief: bool = False) -> None:
+    """The whole answer: verdict, peaks, what the memory consists of, what to change, what was assumed."""
+    console.print(f"[{_style(answer)}]{verdict_word(answer.verdict)}[/]  {escape(label)}", soft_wrap=True)
+    console.print(f"  {escape(answer.reason)}", soft_wrap=True)
+    _print_peaks(console, answer)
+    if brief:
+        return
+    print_ledger(console, answer.ledger)
+    print_suggestions(console, answer.suggestions)
+    _print_list(console, "Warnings", answer.warnings)
+    _print_list(console, "Assumed, because the job does not say", answer.assumptions)
+    if answer.prediction:
+        console.print(f"\n  Stored as {answer.prediction}", soft_wrap=True)
+        console.print("  Set PEAKGATE_PREDICTION to that name in the job's environment: the agent then compares it with what happens.")
+
+
+def _style(answer: PredictResponse) -> str:
+    return _STYLES.get(answer.verdict, "bold")
+
+
+def _print_peaks(console: Console, answer: PredictResponse) -> None:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, size, meaning in _peak_rows(answer):
+        table.add_row(name, size, meaning)
+    console.print()
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _peak_rows(answer: PredictResponse) -> Iterable[tuple[str, str, str]]:
+    peak = answer.peak
+    yield "needed", gb_and_gib(peak.required_bytes), "smallest card on which the step completes"
+    yield "upper bound", gb_and_gib(peak.bound_bytes), _bound_meaning(answer)
+    if answer.capacity.total_bytes:
+        yield "card", gb_and_gib(answer.capacity.usable_bytes), f"usable of {answer.capacity.gpu or 'the stated card'}"
+    yield from _measured_rows(peak)
+    if answer.peak_phase:
+        yield "peak in", answer.peak_phase, _phase_meaning(answer)
+    if answer.model.parameters:
+        yield "parameters", count(answer.model.parameters), f"of which {count(answer.model.trainable_parameters)} trained"
+
+
+def _measured_rows(peak: Peak) -> Iterable[tuple[str, str, str]]:
+    yield "allocated", gb_and_gib(peak.allocated_bytes), "torch.cuda.max_memory_allocated will show this"
+    yield "reserved", gb_and_gib(peak.reserved_bytes), "torch.cuda.max_memory_reserved, on a card with room"
+    yield "on the device", gb_and_gib(peak.device_bytes), "nvidia-smi will show this for the process"
+    if peak.host_bytes:
+        yield "host memory", gb_and_gib(peak.host_bytes), "main memory of a node, for what is offloaded"
+
+
+def _bound_meaning(answer: PredictResponse) -> str:
+    seen = answer.calibration.observations
+    learned = f"learned from {seen} observed job{'s' if seen != 1 else ''} of its kind" if seen else "no job of its kind was observed yet"
+    return f"holds in {answer.peak.coverage:.0%} of jobs ({learned})"
+
+
+def _phase_meaning(answer: PredictResponse) -> str:
+    first = f"; the first that does not fit is {answer.oom_phase}" if answer.oom_phase else ""
+    return f"the phase of the step with the highest memory{first}"
+
+
+def print_ledger(console: Console, ledger: Iterable[LedgerLine]) -> None:
+    """What fills the worst GPU at the peak, largest first, with bars."""
+    lines = sorted(ledger, key=lambda line: -line.bytes)
+    total = sum(line.bytes for line in lines)
+    if not total:
+        return
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for line in lines[:_LEDGER_LINES]:
+        table.add_row(line.category, escape(line.item), gb(line.bytes), f"{line.bytes / total:4.0%}", bar(line.bytes / total, _BAR_CELLS))
+    rest = sum(line.bytes for line in lines[_LEDGER_LINES:])
+    if rest:
+        others = f"{len(lines) - _LEDGER_LINES} smaller parts"
+        table.add_row("others", others, gb(rest), f"{rest / total:4.0%}", bar(rest / total, _BAR_CELLS))
+    console.print(f"\n  What the memory of the worst GPU consists of at the peak ({gb(total)} in all)")
+    console.print(Padding(table, (0, 0, 0, 4)))
+
+
+def print_suggestions(console: Console, suggestions: Iterable[Suggestion]) -> None:
+    """Changes, best first."""
+    rows = list(suggestions)
+    if not rows:
+        return
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for number, each in enumerate(rows, start=1):
+        fits = "[green]fits[/]" if each.fits else "[red]does not fit[/]"
+        change = f"{escape(each.title)}\n[dim]{escape(changes_text(each))}[/]"
+        table.add_row(f"{number}.", change, gb(each.bound_bytes), fits, step_time(each.relative_step_time))
+    console.print("\n  What would change it (upper bound then, does it fit, step time)")
+    console.print(Padding(table, (0, 0, 0, 4)))
+
+
+def changes_text(suggestion: Suggestion) -> str:
+    """The fields to write: `attention.implementation: flash`."""
+    return ", ".join(f"{path}: {_word(plain_value(suggestion.changes[path]))}" for path in sorted(suggestion.changes))
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _print_list(console: Console, title: str, lines: Iterable[str]) -> None:
+    rows = list(lines)
+    if rows:
+        console.print(f"\n  {title}")
+    for row in rows:
+        console.print(f"    - {escape(row)}", soft_wrap=True)

@@ -1,0 +1,39 @@
+"""Rows of a catalogue as a table: one column a field, sizes with their unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from peakgate.client.render.units import count, gb_and_gib
+from peakgate.v1.document import Plain
+
+
+def print_rows(console: Console, rows: Sequence[Mapping[str, Plain]]) -> None:
+    """One line a row, the columns in the order of the message's fields."""
+    if not rows:
+        console.print("The table is empty.")
+        return
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for name in rows[0]:
+        table.add_column(_heading(name), overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(_cell(name, value)) for name, value in row.items()))
+    console.print(table)
+
+
+def _heading(name: str) -> str:
+    return name.removesuffix("_bytes").replace("_", " ")
+
+
+def _cell(name: str, value: Plain) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(each) for each in value)
+    if isinstance(value, int) and name.endswith("_bytes"):
+        return gb_and_gib(value)
+    if isinstance(value, int) and name == "parameters":
+        return count(value)
+    return str(value)

@@ -1,0 +1,45 @@
+"""Stored predictions as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from peakgate.client.render.answer import verdict_word
+from peakgate.client.render.units import gb
+from peakgate.v1.prediction_service_pb2 import PredictionSummary
+
+
+def print_jobs(console: Console, predictions: Sequence[PredictionSummary]) -> None:
+    """One row a prediction: what was said, what was seen, and how far apart the two are."""
+    if not predictions:
+        console.print("No predictions are stored yet.")
+        return
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("prediction", "job", "made", "verdict"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("predicted", "observed", "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("state")
+    for each in predictions:
+        table.add_row(*_cells(each))
+    console.print(table)
+    console.print("\npredicted and observed: memory of the process on the fullest GPU, as nvidia-smi shows it", style="dim")
+
+
+def _cells(summary: PredictionSummary) -> tuple[str, ...]:
+    predicted, observed = summary.peak.device_bytes, summary.observed_device_bytes
+    difference = f"{observed / predicted - 1:+.1%}" if observed and predicted else ""
+    return (
+        summary.prediction,
+        escape(summary.job_name),
+        summary.create_time.ToDatetime().strftime("%Y-%m-%d %H:%M UTC"),
+        verdict_word(summary.verdict),
+        gb(predicted),
+        gb(observed) if observed else "not seen",
+        difference,
+        summary.state,
+    )

@@ -1,0 +1,1 @@
+"""Gates of schedulers: thin clients of Predict."""

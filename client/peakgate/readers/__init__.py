@@ -1,0 +1,1 @@
+"""Launch files that people already have, read into job documents."""

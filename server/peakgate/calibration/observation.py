@@ -1,0 +1,47 @@
+"""One finished job attempt: what was predicted for its worst GPU, and between which bounds its need lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One job attempt, joined to its prediction by id: the largest of its GPUs, so that a wide job counts once.
+
+    `required_bytes` and `device_bytes` are the predicted figures. The need, the smallest card on which the step completes,
+    is known to lie between `lower_bytes` (live blocks and what lies outside the allocator) and `upper_bytes` (the device
+    peak, which includes what the allocator only cached). `upper_bytes` is None when the attempt ran out of memory or died
+    before its second step: then nothing is known but that the need is at least `lower_bytes`. `finished_at` is in seconds
+    since the epoch.
+    """
+
+    prediction: str
+    group: str
+    required_bytes: int
+    device_bytes: int
+    lower_bytes: int
+    upper_bytes: int | None
+    finished_at: float
+
+    @property
+    def need_bytes(self) -> float:
+        """The best figure for the need; the lower bound itself when there is no upper one.
+
+        A device peak is compared with the predicted device peak, never with the requirement: the allocator keeps what it
+        may give back, and a label that includes it doubles the false rejections (20 % of jobs with at most 15 % surplus:
+        8 % to 19 %). The relative error carries over to the requirement, inside the known interval.
+        """
+        if self.upper_bytes is None:
+            return float(self.lower_bytes)
+        carried_over = self.required_bytes * self.upper_bytes / self.device_bytes
+        return min(max(carried_over, float(self.lower_bytes)), float(self.upper_bytes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of an observation: learned, or kept out with a reason word and a line for a person."""
+
+    learned: bool
+    reason: str = ""
+    message: str = ""

@@ -1,0 +1,47 @@
+"""What a model is made of: a family's roles and biases, and its dimensions.
+
+Symbols (Korthikanti et al. 2022, and the sketches of Megatron-LM): h hidden size, a query heads, n key-value heads, d width of
+a head, q = a·d, kv = n·d, f inner width of the feed-forward part, L layers, V vocabulary, E experts, k experts a token visits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Roles = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """A row of the table of families. `roles` name the blocks; `eager/core` is a role of one attention implementation."""
+
+    roles: Roles
+    biases: frozenset[str] = frozenset()
+    tied: bool = False
+    positions: str = "rotary"
+    """rotary, learned, or offset (a learned table with two more rows: OPT)."""
+    pattern: tuple[str, ...] = ("every",)
+    windowed: bool = False
+    rope_tables: int = 1
+    masks: int = 1
+    rotary_share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """A family with its sizes, in elements."""
+
+    block: str
+    roles: Roles
+    dims: Mapping[str, int]
+    pattern: tuple[str, ...]
+    tied: bool
+    biases: frozenset[str] = frozenset()
+    positions: int = 0
+    buffer_bytes: int = 0
+    attention_dropout: float = 0.0
+    hidden_dropout: float = 0.0
+    stand_in: str = ""
+    """Why another family's kernels are counted; empty when the family is its own."""
+    flags: frozenset[str] = field(default=frozenset())

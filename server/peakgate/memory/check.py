@@ -1,0 +1,164 @@
+"""Whether a job can be judged at all: words, ranges, and degrees that agree. Every bad field is named at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+
+from peakgate.memory.catalog.gpus import find_gpu
+from peakgate.memory.catalog.nearest import did_you_mean
+from peakgate.memory.choices import CHOICES
+from peakgate.memory.job import Job
+from peakgate.memory.model import transformer_of
+from peakgate.memory.prediction import FieldError, JobError
+
+LARGEST = {
+    "batch.micro_batch_size": 1 << 20, "batch.sequence_length": 1 << 27, "batch.target_length": 1 << 27, "parallelism": 1 << 20,
+    "model.transformer": 1 << 24, "gpu.memory_bytes": 1 << 50, "gpu.count": 1 << 20, "batch": 1 << 27,
+}
+"""Sizes beyond these are a mistake, not a job (the longest prefix of a path counts)."""
+
+ANY_SIZE = ("model.parameters", "node.host_memory_bytes", "framework.zero")
+ZERO_IS_A_SIZE = (
+    "model.transformer.max_positions", "model.transformer.encoder_layers", "model.transformer.sliding_window", "model.transformer.mtp_layers",
+    "model.transformer.experts", "model.transformer.experts_per_token", "model.transformer.shared_experts",
+    "model.transformer.expert_ffn_hidden_size", "model.transformer.dense_layers", "model.transformer.mla", "evaluate", "batch.target_length", "checkpointing.layers",
+    "gpu.memory_bytes", "node.host_memory_bytes", "framework", "model.operations", "batch.micro_batch_size", "batch.sequence_length",
+    "batch.image_size", "batch.patch_size", "lora.dropout", "model.transformer.kv_heads", "model.transformer.head_dim",
+)
+"""Fields whose 0 means none or not stated."""
+
+
+def check(job: Job) -> None:
+    """Raises JobError that names every field that is wrong; a reason word of its own for names and for degrees."""
+    errors = [*_one_model(job), *_values(job)]
+    if errors:
+        raise JobError("FIELD_INVALID", tuple(errors))
+    _known_names(job)
+    errors = list(_dimensions(job))
+    if errors:
+        raise JobError("FIELD_INVALID", tuple(errors))
+    errors = list(_degrees(job))
+    if errors:
+        raise JobError("PARALLELISM_MISMATCH", tuple(errors))
+
+
+def world_of(job: Job) -> int:
+    """GPUs of the job: stated, or as many as are asked for, or the smallest number its degrees allow."""
+    p = job.parallelism
+    model = (p.tensor or 1) * (p.pipeline or 1) * (p.context or 1)
+    smallest = model * max(1, -(-(p.shard_degree or 1) // (p.context or 1)))
+    return p.world_size or job.gpu.count or smallest
+
+
+def _one_model(job: Job) -> Iterator[FieldError]:
+    named = [field.name for field in fields(job.model) if getattr(job.model, field.name) is not None]
+    if not named:
+        yield FieldError(field="model", description="is missing: give one of preset, hf_config, transformer, operations, profile, parameters")
+    if len(named) > 1:
+        yield FieldError(field="model", description=f"has {len(named)} descriptions ({', '.join(named)}): keep one")
+
+
+def _values(job: Job) -> Iterator[FieldError]:
+    for path, value in _leaves(job, ""):
+        if path in ("name", "frozen") or path.startswith(("model.hf_config", "model.profile")):
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            problem = _problem(path, each)
+            if problem:
+                yield FieldError(field=path, description=problem)
+
+
+def _leaves(node: object, prefix: str) -> Iterator[tuple[str, object]]:
+    """(path, stated value) of every field that is set."""
+    if not is_dataclass(node):
+        return
+    for field in fields(node):
+        value, path = getattr(node, field.name), f"{prefix}{field.name}"
+        if is_dataclass(value):
+            yield from _leaves(value, f"{path}.")
+        elif value is not None and value != ():
+            yield path, value
+
+
+def _problem(path: str, value: object) -> str:
+    if isinstance(value, str):
+        words = CHOICES.get(path)
+        return "" if words is None or value in words else f"{value!r} is not one of {', '.join(words)}{did_you_mean(value, words)}"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    if not math.isfinite(value):
+        return f"{value} is not a number"
+    return _float_problem(path, value) if isinstance(value, float) else _size_problem(path, value)
+
+
+def _float_problem(path: str, value: float) -> str:
+    return "" if 0 <= value <= 1 else f"{value:g} is outside 0 to 1"
+
+
+def _size_problem(path: str, value: int) -> str:
+    smallest = 0 if path.startswith(ZERO_IS_A_SIZE) else 1
+    if value < smallest:
+        return f"{value} is {'negative' if value < 0 else 'too small'}: give {smallest} or more"
+    limit = max((prefix for prefix in LARGEST if path.startswith(prefix)), key=len, default="")
+    if limit and value > LARGEST[limit] and not path.startswith(ANY_SIZE):
+        return f"{value} is absurd: at most {LARGEST[limit]}"
+    if path == "model.parameters" and value > 10**15:
+        return f"{value} is absurd: at most 10^15"
+    return ""
+
+
+def _known_names(job: Job) -> None:
+    """Raises JobError for a model or a GPU that no catalogue holds."""
+    transformer_of(job.model)
+    if job.gpu.type:
+        find_gpu(job.gpu.type)
+
+
+def _dimensions(job: Job) -> Iterator[FieldError]:
+    """What a transformer's own sizes contradict."""
+    if job.model.transformer is None and job.model.hf_config is None:
+        return
+    t, _ = transformer_of(job.model)
+    where = "model.transformer" if job.model.transformer is not None else "model.hf_config"
+    if t is None:
+        return
+    if job.model.transformer is not None:
+        for name in ("layers", "hidden_size", "heads", "vocab_size"):
+            if not getattr(t, name):
+                yield FieldError(field=f"{where}.{name}", description="is missing: give a positive number")
+        if not t.block:
+            yield FieldError(field=f"{where}.block", description="is missing: give a Hugging Face model_type, or gpt")
+    if t.heads and t.hidden_size and not t.head_dim and t.hidden_size % t.heads:
+        yield FieldError(field=f"{where}.heads", description=f"{t.heads} heads do not divide hidden_size {t.hidden_size}: change one, or state head_dim")
+    if t.heads and t.kv_heads and t.heads % t.kv_heads:
+        yield FieldError(field=f"{where}.kv_heads", description=f"{t.kv_heads} key-value heads do not divide {t.heads} heads")
+    if t.experts and (t.experts_per_token or 0) > t.experts:
+        yield FieldError(field=f"{where}.experts_per_token", description=f"{t.experts_per_token} of {t.experts} experts")
+
+
+def _degrees(job: Job) -> Iterator[FieldError]:
+    p, world = job.parallelism, world_of(job)
+    tensor, pipeline, context = p.tensor or 1, p.pipeline or 1, p.context or 1
+    model = tensor * pipeline * context
+    if world % model:
+        yield FieldError(
+            field="parallelism.world_size",
+            description=f"{world} is no multiple of tensor {tensor} × pipeline {pipeline} × context {context} = {model}: use {-(-world // model) * model}",
+        )
+        return
+    data = world // model
+    if p.world_size and job.gpu.count and p.world_size != job.gpu.count:
+        yield FieldError(field="gpu.count", description=f"{job.gpu.count} GPUs for a world of {p.world_size}: make them equal, or leave one out")
+    if p.shard_degree and (data * context) % p.shard_degree:
+        yield FieldError(field="parallelism.shard_degree", description=f"{p.shard_degree} does not divide data × context = {data * context}")
+    if p.expert and (data * context * tensor) % p.expert:
+        yield FieldError(field="parallelism.expert", description=f"{p.expert} does not divide data × context × tensor = {data * context * tensor}")
+    t, _ = transformer_of(job.model)
+    if t is not None and t.heads and t.heads % tensor:
+        yield FieldError(field="parallelism.tensor", description=f"{tensor} does not divide {t.heads} heads")
+    if t is not None and t.layers and pipeline > t.layers + (t.encoder_layers or 0):
+        yield FieldError(field="parallelism.pipeline", description=f"{pipeline} stages for {t.layers} layers")
+    if p.stage_layers and t is not None and t.layers and (len(p.stage_layers) != pipeline or sum(p.stage_layers) != t.layers + (t.encoder_layers or 0)):
+        yield FieldError(field="parallelism.stage_layers", description=f"{list(p.stage_layers)} must be {pipeline} stages that sum to {t.layers} layers")

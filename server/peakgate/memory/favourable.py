@@ -1,0 +1,47 @@
+"""The most favourable value of each field that a job leaves open: a rejection must hold under all of them.
+
+Only what a library or a script may have decided without a word in the job counts as open; what has to be switched on by hand in the
+document (adapters, offload, more GPUs) is absent when it is not stated. A job in the textbook's terms leaves nothing open: there an
+unstated field is the textbook's own.
+"""
+
+from __future__ import annotations
+
+from peakgate.memory.check import world_of
+from peakgate.memory.job import Job
+
+Value = str | int | float | bool
+
+OPEN: tuple[tuple[str, Value], ...] = (
+    ("attention.implementation", "flash"),
+    ("attention.mask", "ones"),
+    ("checkpointing.mode", "full"),
+    ("loss.implementation", "fused"),
+    ("loss.keep_logits", False),
+    ("optimizer.implementation", "fused"),
+    ("optimizer.set_to_none", True),
+    ("optimizer.name", "sgd"),
+    ("dropout.attention", 0.0),
+    ("dropout.hidden", 0.0),
+    ("precision.recipe", "bf16"),
+)
+
+OPEN_WHEN_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sharding", "fsdp"),)
+OPEN_WHEN_TENSOR_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sequence_parallel", True),)
+
+
+def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
+    """(path, value) of every open field, most telling first."""
+    if job.framework.name == "textbook":
+        return ()
+    rows = OPEN
+    if world_of(job) > (job.parallelism.tensor or 1) * (job.parallelism.pipeline or 1):
+        rows += OPEN_WHEN_PARALLEL
+    if (job.parallelism.tensor or 1) > 1:
+        rows += OPEN_WHEN_TENSOR_PARALLEL
+    return tuple((path, value) for path, value in rows if _open(job, path))
+
+
+def _open(job: Job, path: str) -> bool:
+    section, field = path.split(".")
+    return getattr(getattr(job, section), field) is None

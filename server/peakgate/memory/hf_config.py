@@ -1,0 +1,93 @@
+"""Reads the content of a Hugging Face config.json: the names of the same thing differ by family.
+
+Source: transformers models/*/configuration_*.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from peakgate.memory.job import Transformer
+
+Config = Mapping[str, object]
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_decoder_layers", "decoder_layers", "num_layers"),
+    "hidden_size": ("hidden_size", "n_embd", "d_model"),
+    "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads"),
+    "kv_heads": ("num_key_value_heads", "num_kv_heads"),
+    "head_dim": ("head_dim", "d_kv"),
+    "ffn_hidden_size": ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "d_ff", "decoder_ffn_dim"),
+    "vocab_size": ("vocab_size",),
+    "encoder_layers": ("encoder_layers",),
+    "experts": ("num_local_experts", "num_experts", "n_routed_experts"),
+    "experts_per_token": ("num_experts_per_tok",),
+    "shared_experts": ("n_shared_experts",),
+    "expert_ffn_hidden_size": ("moe_intermediate_size",),
+    "dense_layers": ("first_k_dense_replace",),
+    "sliding_window": ("sliding_window",),
+}
+
+POSITIONS = ("n_positions", "max_position_embeddings", "max_seq_len")
+LEARNED = ("gpt2", "opt", "bert", "roberta", "mpt", "gpt_bigcode")
+
+HIDDEN_DROPOUT = {"gpt2": "resid_pdrop", "opt": "dropout", "gpt_neox": "hidden_dropout", "phi3": "resid_pdrop", "falcon": "hidden_dropout", "bert": "hidden_dropout_prob"}
+ATTENTION_DROPOUT = {"gpt2": "attn_pdrop", "bert": "attention_probs_dropout_prob"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    """What a config says beyond the dimensions."""
+
+    attention_bias: bool = False
+    attention_dropout: float = 0.0
+    hidden_dropout: float = 0.0
+    rotary_share: float | None = None
+    normalises_top_k: bool = True
+    pattern: int = 0
+    """Layers of a repeating pattern whose last one is global; 0: the family's own."""
+    multi_query: bool = False
+
+
+def read(config: Config) -> tuple[Transformer, Extras]:
+    """The dimensions and the rest; a multimodal config is read at its `text_config`. Missing sizes stay None."""
+    text = config.get("text_config")
+    c: Config = {"model_type": config.get("model_type"), **text} if isinstance(text, Mapping) else config
+    block = str(c.get("model_type") or "")
+    sizes = {name: _integer(c, *names) for name, names in NAMES.items()}
+    if block.startswith("qwen") and c.get("use_sliding_window") is False:
+        sizes["sliding_window"] = 0
+    if c.get("multi_query") and not c.get("new_decoder_architecture"):
+        sizes["kv_heads"] = 1
+    tied = c.get("tie_word_embeddings")
+    positions = _integer(c, *POSITIONS) if block in LEARNED else 0
+    return Transformer(block=block, tied_embeddings=tied if isinstance(tied, bool) else None, max_positions=positions, **sizes), _extras(block, c)
+
+
+def _extras(block: str, c: Config) -> Extras:
+    patterns = c.get("layer_types")
+    pattern = list(patterns).index("full_attention") + 1 if isinstance(patterns, list | tuple) and "full_attention" in patterns else 0
+    rotary = c.get("rotary_pct", c.get("partial_rotary_factor"))
+    return Extras(
+        attention_bias=c.get("attention_bias") is True,
+        attention_dropout=_share(c, ATTENTION_DROPOUT.get(block, "attention_dropout")),
+        hidden_dropout=_share(c, HIDDEN_DROPOUT.get(block, "")),
+        rotary_share=float(rotary) if isinstance(rotary, int | float) else None,
+        normalises_top_k=c.get("norm_topk_prob") is not False,
+        pattern=pattern if block == "gemma3" or block == "gemma3_text" else 0,
+        multi_query=c.get("multi_query") is True and not c.get("new_decoder_architecture"),
+    )
+
+
+def _integer(c: Config, *names: str) -> int | None:
+    for name in names:
+        value = c.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value):
+            return int(value)
+    return None
+
+
+def _share(c: Config, name: str) -> float:
+    value = c.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,101 @@
+"""Every kernel as one row (`kernels.py` explains how to read it)."""
+
+from __future__ import annotations
+
+from peakgate.memory.kernels import parse
+
+TABLE = """
+# ---- element-wise and shape
+add(x0,x1) | y=out             | x0: gx0~gy; x1: gx1~gy
+add_in_place(x0,x1) | y~x0       | x0: gx0~gy; x1: gx1~gy
+add_promoted(x0,x1) | y=out      | x0: gx0=x0; x1: gx1~gy                     # an fp32 term: the other input's gradient is cast back
+add_broadcast(x0,x1) | y=x0      | x0: gx0~gy; x1: gx1=x1                     # x1 is shared by the batch: its gradient is summed
+add_promoted_right(x0,x1) | y=out | x0: gx0~gy; x1: gx1=x1
+multiply_promoted(x0,x1) | y=x1  | x0(x1): a=x1 gx0=x0 -a; x1(x0): gx1=x1
+multiply_by_promoted(x,c) | y=x:4 | x(c): a=x:4 gx=x
+add_small    | y=x               | x: gx~gy                                   # x + constant, x + mask
+multiply(x0,x1) | y=x0              | x0(x1): gx0=x0; x1(x0): gx1=x1
+multiply_rows(x0,x1) | y=x0              | x0(x1): gx0=x0; x1(x0): t=x0 gx1=x1 -t      # x1 is one number a row: its gradient is summed
+multiply_by(x,c) | y=x               | x(c): gx=x                                 # c is a constant tensor (rope)
+scale        | y=x               | x: gx=x                                    # times a number
+power        | y=x               | x(x): a=x b=x gx=x                         # pow_backward: grad * (n * x.pow(n-1)), all of one expression
+power_itself | y=x               | x(x): a=x b=x gx=x
+mean         | y=out             | x: gx=x
+rsqrt        | y=x               | x(y): a=x b=x gx=x
+tanh         | y=x               | x(y): gx=x
+silu         | y=x               | x(x): gx=x
+gelu         | y=x               | x(x): gx=x
+gated(x0,x1) | y=x0              | x0,x1(x0,x1): gx0=x0 gx1=x1
+relu         | y=x               | x(y): gx=x
+to_float32   | y=x:4             | x: gx=x
+to_compute   | y=x:act           | x: gx=x
+to_half      | y=x:2             | x: gx=x
+half_copy(w) | y=w:2             | w: gw=w                                    # autocast's copy of a weight
+product(x,c) | y=out             | c(x): gc=c; x(c): gx=x
+product_bias(x,c,d) | y=out      | x(c): gx=x; c(x): gc=c; d: gd=d
+to_adapter   | y=x:adapter       | x: gx=x
+view         | y~x               | x: gx~gy
+heads        | y~x               | x: gx=x                                    # split in heads: the gradient comes back transposed and is copied
+heads_free   | y~x               | x: gx~gy                                    # the same where the gradient comes back in order
+contiguous   | y=x               | x: gx~gy
+merge_heads  | y=x               | x: gx=x
+repeat       | y=out             | x: gx=x
+repeat_view  | y~x               | x: gx=x                                    # one key-value head: expand is a view
+bias_of_mask | t=x y=x:act -t    | x: gx~gy                                   # masked_fill of zeros, from a boolean mask
+bias_of_mask_half | t=x y=x:2 -t | x: gx~gy
+slice        | y~x               | x: gx=x                                    # slice_backward: zeros of the whole input
+join(x0,x1) | y=out             | x0: gx0~gy; x1: gx1~gy                     # cat: the gradients are views of one tensor
+halves       | a~x u~x           | x: gx=x
+split3       | q~x k~x v~x       | x: gx=x
+rotate_half  | n=x/2 y=x -n      | x: n=x/2 a=x -n b=x gx=x -a -b             # cat(-x2, x1); two slice_backward, then their sum
+dropout      | y=x m!=x:1        | x(m): gx=x                                 # native_dropout: a one-byte mask
+# ---- weights
+embedding    | y=out:act         | w(x): gw=w
+linear       | y=out             | w(x): gw=w; x(w): gx=x
+linear_bias  | y=out             | x(w): gx=x; w(x): gw=w; b: gb=b
+weight       | y=x               | x(w): gx=x; w(x): t=x gw=w -t              # norm weight: the gradient is summed over rows
+weight_plus_one | p!=w:4 y=x     | x(p): gx=x; w(x): t=x gw=w -t              # gemma: (1 + weight) in fp32
+layer_norm   | y=x m!=rows:4 r!=rows:4 | x,w,b(x,m,r,w): gx=x gw=w gb=b
+rms_norm_fused | y=x r!=rows:4   | x,w(x,r,w): gx=x gw=w
+layer_norm_textbook | y=x        | x,w,b(x,w): gx=x gw=w gb=b                 # seed A: the statistics are not counted
+rms_norm_textbook | y=x          | x,w(x): gx=x gw=w
+rms_norm_textbook_final | y=x    | x,w: gx=x gw=w
+layer_norm_textbook_final | y=x        | x,w,b: gx=x gw=w gb=b                      # seed A counts nothing between the last layer and the logits
+# ---- tensor and sequence parallel: the input is split along the sequence and gathered for the product, in forward and for both gradients
+linear_gathered | g=x*tensor y=out -g | w(x): g=x*tensor gw=w -g; x(w): f=x*tensor gx=x -f
+linear_bias_gathered | g=x*tensor y=out -g | x(w): f=x*tensor gx=x -f; w(x): g=x*tensor gw=w -g; b: gb=b
+linear_scattered | f=out*tensor y=out -f | w(x): gw=w; x(w): g=gy*tensor gx=x -g
+linear_bias_scattered | f=out*tensor y=out -f | x(w): g=gy*tensor gx=x -g; w(x): gw=w; b: gb=b
+# ---- quantised frozen weights: made whole in the compute format for each product (bitsandbytes autograd/_functions.py, MatMul4Bit)
+linear_quantised | t=w:act y=out -t | w: gw=w; x: t=w:act gx=x -t
+linear_quantised_bias | t=w:act y=out -t | w: gw=w; x: t=w:act gx=x -t; b: gb=b
+# ---- attention
+matmul(x0,x1) | y=out             | x0(x1): gx0=x0; x1(x0): gx1=x1
+softmax      | y=x               | x(y): gx=x
+flash(q,k,v) | y=q l!=lse:4 r!=rng | q,k,v(q,k,v,y,l,r): gq=q gk=k gv=v
+flash_textbook(q,k,v) | y=q             | q,k,v(q,k,v,y): gq=q gk=k gv=v
+efficient_plain(q,k,v) | y=q l!=lse32:4 r!=rng | q,k,v(q,k,v,y,l,r): gq=q gk=k gv=v
+efficient(q,k,v,c) | y=q l!=lse32:4 r!=rng | q,k,v(q,k,v,y,l,r,c): gq=q gk=k gv=v
+# ---- loss
+log_softmax  | y=x               | x(y): gx=x
+nll(x,t) | y=four w!=four     | x(x,t,w): gx=x
+logits_textbook | y=out:4 | w: gw=w; x: gx=x                            # Korthikanti et al. 4.3: fp32 logits, nothing else
+loss_textbook(x,t) | y=four | x: gx=x
+fused_loss    | g!=w k!=x c=chunk e=chunk -c -e y=four | w,x(k,g): gx~k gw~g      # Liger ops/fused_linear_cross_entropy.py: both gradients are made in forward, chunk by chunk
+# ---- mixture of experts; int64 results carry no gradient
+experts_mm(x) | o!=E:4 y=out     | w(x,o): gw=w; x(w,o): gx=x
+gather(x,i)  | y=out             | x(i): z=x gx=x -z                          # index_put into zeros
+pick_columns | y=out             | x: z=x gx=x -z
+pick(x,i)    | y=x               | x(i): z=x gx=x -z
+top_k        | y=out i=out:8     | x(i): z=x gx=x -z
+normalise    | s!=rows:4 c!=x y~x | x(c,s): a=x b=x c=x gx=x                 # in-place division keeps a copy
+sort_tokens  | y=x p=x           | x: gx~gy
+integers     | y=x               | x: gx~gy
+counts       | t=x:4 y=E:4 -t    | x: gx~gy
+weigh(x0,x1) | y=x0              | x0,x1(x0,x1): t=x0 gx0=x0 gx1=x1 -t
+weigh_promoted(x0,x1) | y=x0:4   | x0,x1(x0,x1): t=x0:4 a=x0:4 gx0=x0 -a gx1=x1 -t   # bfloat16 rows times fp32 weights
+unpermute(x,i) | y=x             | x(i): z=x gx=x -z
+sum_k        | y=out             | x: gx=x
+"""
+
+KERNELS = parse(TABLE)

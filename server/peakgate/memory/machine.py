@@ -1,0 +1,240 @@
+"""Runs blocks on a tape: names, weights, number formats, and what tensor parallelism divides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from peakgate.memory.blocks import Block, Line
+from peakgate.memory.dtypes import QUANTISED
+from peakgate.memory.families import BLOCKS
+from peakgate.memory.kernel_table import KERNELS
+from peakgate.memory.kernels import Step
+from peakgate.memory.meter import Meter
+from peakgate.memory.parallel import rank_dims
+from peakgate.memory.plan import Plan
+from peakgate.memory.roles import promoted, roles_of, transposed
+from peakgate.memory.tape import INT64, Layer, Node, Operand, Parameter, RecomputedError, Storage, Tape, Tensor
+
+COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head"})
+"""Linear layers that tensor parallelism splits by output (Megatron-LM: ColumnParallelLinear)."""
+
+ROW = frozenset({"o", "down"})
+"""Linear layers that it splits by input (RowParallelLinear)."""
+
+ENDS: Layer = (0, 0)
+"""The embedding before the layers and the head after them."""
+
+
+class Machine:
+    """Runs the blocks of one rank of a plan on a tape."""
+
+    def __init__(self, plan: Plan, meter: Meter) -> None:
+        self.plan, self.meter, self.arch = plan, meter, plan.architecture
+        self.dims = rank_dims(plan)
+        self.tape = Tape(meter, self.dims)
+        self.kinds = {kind: roles_of(plan, kind) for kind in dict.fromkeys(self.arch.pattern)}
+        self.roles = self.kinds[self.arch.pattern[-1]]
+        self.globals: dict[str, Tensor] = {}
+        self.parameters: dict[Layer, list[Parameter]] = {}
+        self.layer = ENDS
+        self.cursor: dict[Layer, int] = {}
+        self.category = "temporaries"
+        self.copies: dict[int, tuple[Layer, Tensor]] = {}
+        self.caching = True
+        self.model_locals: list[Tensor] = []  # what the model's own forward still names while the layers run
+        self.leaves: list[tuple[Node, Storage]] = []
+        self.special: dict[str, Callable[[Machine, list[Tensor]], Tensor]] = {}  # operations that are more than blocks
+        self.casts = {"to_compute": self.dims["act"], "to_adapter": self.dims["adapter"], "to_float32": 4, "to_half": 2}
+        self.single = plan.micro_batch == 1  # heads before sequence is then a view that a batched matmul takes as it is
+        self.gathers = plan.degrees.sequence_parallel and plan.degrees.tensor > 1 and plan.profile != "textbook"
+
+    # ---- running blocks
+    def call(self, operation: str, tag: str, args: list[Tensor], width: int | None, outputs: int = 1) -> list[Tensor]:
+        """Runs a role, a block or a kernel; its results are held once for the caller."""
+        operation = self._resolve(operation, tag, args)
+        if operation == "pass":
+            args[0].storage.hold()
+            return [args[0]]
+        if operation == "leaf":
+            return [self.leaf(args[0])]
+        if operation == "autocast_linear":
+            return [self._autocast_linear(tag, args[0], width or 0)]
+        if operation in self.special:
+            return [self.special[operation](self, args)]
+        if operation in BLOCKS:
+            return [self.block(BLOCKS[operation], args, width, tag)]
+        return self._kernel(operation, tag, args, width, outputs)
+
+    def _resolve(self, operation: str, tag: str, args: list[Tensor]) -> str:
+        for _ in range(2):  # a role may name another role
+            operation = self.roles.get(operation, operation)
+        if operation == "linear":
+            operation = "lora" if self.plan.lora and tag in self.plan.lora.targets else "linear_base"
+        if operation == "linear_base" and self.plan.formats.autocast:
+            return "autocast_linear"
+        if operation == "contiguous_if_transposed":
+            return "contiguous" if args[0].transposed and not self.single else "pass"
+        if operation == "power_fp32" and args[0].itemsize == 4:
+            return "power"
+        return "pass" if self.casts.get(operation) == args[0].itemsize else operation
+
+    def block(self, block: Block, args: list[Tensor], width: int | None, tag: str = "", *, locals_stay: bool = False) -> Tensor:
+        """Runs a module's forward function; `locals_stay`: its locals outlive it (the model's own forward)."""
+        scope: dict[str, Tensor] = {}
+        for name, value in zip(block.inputs, args, strict=True):
+            value.storage.hold()
+            scope[name] = value
+        frame = {"groups": 1} if width is None else {"out": width, "groups": width}
+        try:
+            for line in block.lines:
+                self._line(line, scope, frame, tag)
+        except RecomputedError:
+            for value in scope.values():
+                value.storage.drop()
+            raise
+        result = scope.pop("return")
+        if locals_stay:
+            self.model_locals = list(scope.values())
+            return result
+        for value in scope.values():
+            value.storage.drop()
+        return result
+
+    def _line(self, line: Line, scope: dict[str, Tensor], frame: Mapping[str, int], tag: str) -> None:
+        if line.operation == "drop":
+            for name in line.arguments:
+                scope.pop(name).storage.drop()
+            return
+        args = [scope[name] if name in scope else self.globals[name] for name in line.arguments]
+        width = (frame.get(line.width) if line.width in ("out", "groups") else self.dims[line.width]) if line.width else None
+        results = self.call(line.operation, line.tag or tag, args, width, len(line.outputs))
+        for name in line.dying:
+            scope.pop(name).storage.drop()
+        for name, value in zip(line.outputs, results, strict=True):
+            old = scope.get(name)
+            scope[name] = value
+            if old is not None:
+                old.storage.drop()
+
+    # ---- kernels
+    def _kernel(self, operation: str, tag: str, args: list[Tensor], width: int | None, outputs: int) -> list[Tensor]:
+        operation = promoted(operation, args)
+        kernel = KERNELS[self._variant(operation, tag)]
+        operands: dict[str, Operand] = dict(zip(kernel.inputs, args, strict=True))
+        steps = [s for s in kernel.forward if not s.free][:outputs] if outputs > 1 else [s for s in kernel.forward if s.name == "y"]
+        rows = self._rows(operation, tag, args[0])
+        shapes = {s.name: (rows, self._width(s, args[0], width, outputs), self._itemsize(s, operands, args)) for s in steps}
+        for name in kernel.weights:
+            operands[name] = self._weight(operation, name, tag, args[0], width)
+        made = self.tape.apply(kernel, operands, shapes, self.category)
+        for tensor in made.values():
+            tensor.transposed = transposed(operation, args[0])
+        return [made[step.name] for step in steps]
+
+    def _rows(self, operation: str, tag: str, x: Tensor) -> int:
+        """Tokens of the output: whole behind a column-parallel layer, split along the sequence behind a row-parallel one."""
+        if operation.startswith(("linear", "logits")):
+            return self.dims["T"] if tag in COLUMN and x.rows == self.dims["Ts"] else self.dims["Ts"] if tag in ROW else x.rows
+        return self.dims["Ts"] if operation == "embedding" and tag == "V" else x.rows
+
+    @staticmethod
+    def _width(step: Step, x: Tensor, width: int | None, outputs: int) -> int:
+        if step.alias and outputs > 1:
+            return x.width // outputs
+        return width if width is not None and (step.alias or step.size.name == "out") else x.width
+
+    def _itemsize(self, step: Step, operands: Mapping[str, Operand], args: list[Tensor]) -> int:
+        size = step.size.itemsize
+        if size is not None:
+            return self.dims[size] if isinstance(size, str) else size
+        base = operands.get(step.size.name)
+        return base.itemsize if base is not None else max(a.itemsize for a in args if a.itemsize < INT64 or len(args) == 1)
+
+    def _variant(self, operation: str, tag: str) -> str:
+        if operation not in ("linear_base", "linear_adapter"):
+            return operation
+        bias = tag in self.arch.biases and operation == "linear_base"
+        if operation == "linear_base" and self._quantised(tag):
+            return "linear_quantised_bias" if bias else "linear_quantised"
+        where = ("_gathered" if tag in COLUMN else "_scattered" if tag in ROW else "") if self.gathers else ""
+        return ("linear_bias" if bias else "linear") + where
+
+    def _quantised(self, tag: str) -> bool:
+        """bitsandbytes replaces every linear layer but the head."""
+        return self.plan.lora is not None and self.plan.lora.base_dtype in QUANTISED and tag not in ("head", "router")
+
+    def _autocast_linear(self, tag: str, x: Tensor, width: int) -> Tensor:
+        """A product of 16-bit copies; those of weights are kept for the rest of the forward pass (torch/autocast_mode.cpp)."""
+        (half,) = self.call("to_half", "", [x], None)
+        tensors = {"x": half}
+        for name, copy_name in (("w", "c"), ("b", "d")) if tag in self.arch.biases else (("w", "c"),):
+            tensors[copy_name] = self._half_copy(self._weight("linear_base", name, tag, x, width))
+        kernel = KERNELS["product_bias" if "d" in tensors else "product"]
+        try:
+            return self.tape.apply(kernel, {**tensors}, {"y": (self._rows("linear", tag, x), width, 2)}, self.category)["y"]
+        finally:
+            for tensor in tensors.values():
+                tensor.storage.drop()
+
+    def _half_copy(self, weight: Parameter) -> Tensor:
+        copy = self.copies[id(weight)][1] if self.caching and id(weight) in self.copies else None
+        if copy is None:
+            copy = self.tape.apply(KERNELS["half_copy"], {"w": weight}, {"y": (1, weight.elements, 2)}, "temporaries")["y"]
+            if self.caching:
+                self.copies[id(weight)] = self.layer, copy
+        if self.caching:
+            copy.storage.hold()
+        return copy
+
+    # ---- weights
+    def _weight(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> Parameter:
+        """The next weight of this layer: made on the first run, found again when the layer is run again."""
+        known, i = self.parameters.setdefault(self.layer, []), self.cursor.get(self.layer, 0)
+        self.cursor[self.layer] = i + 1
+        if i < len(known):
+            return known[i]
+        if tag == "head" and self.arch.tied:
+            tied = next((weight for weight in known if weight.name == "embedding.V"), None)
+            if tied is not None:
+                return tied
+        adapter = operation == "linear_adapter"
+        lora = self.plan.lora
+        known.append(
+            Parameter(
+                name=f"adapter.{tag}" if adapter else f"{operation.split('_')[0]}.{tag}" if tag else operation,
+                elements=self._elements(operation, name, tag, x, width),
+                itemsize=self.dims["adapter" if adapter else "weight"],
+                trainable=adapter or lora is None,
+                resident=self.plan.formats.resident_gradients,
+            )
+        )
+        return known[-1]
+
+    def _elements(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> int:
+        if operation.startswith("embedding"):
+            return self.dims[tag] * (width or 1)
+        if operation == "experts_mm":
+            k = self.dims["k"]
+            return self.dims["E"] * (x.width // k) * ((width or k) // k)
+        if operation.startswith(("linear", "logits", "fused_loss")):
+            return x.width * (width or 1) if name == "w" else (width or 1)
+        return x.width // width if width else x.width
+
+    # ---- layers
+    def run_layer(self, layer: Layer, kind: str, x: Tensor) -> Tensor:
+        """One layer of the given kind on its own weights."""
+        before = self.layer, self.tape.layer, self.roles
+        self.layer, self.tape.layer, self.cursor[layer], self.roles = layer, layer, 0, self.kinds[kind]
+        try:
+            return self.block(BLOCKS[self.roles["layer"]], [x], None)
+        finally:
+            self.layer, self.tape.layer, self.roles = before
+
+    def leaf(self, x: Tensor) -> Tensor:
+        """A tensor that asks for a gradient itself; the graph holds it and its gradient to the end (peft: enable_input_require_grads)."""
+        node = Node([], {}, self.tape.layer, run=lambda _: None)
+        self.leaves.append((node, x.storage.hold()))
+        x.storage.hold()
+        return replace(x, node=node, output="y")
+

@@ -1,0 +1,58 @@
+"""Optimizers: states that stay, and what a step needs for a moment.
+
+Sources: torch/optim/{adam,adamw,sgd,adafactor}.py (`_multi_tensor_*` makes a foreach copy of the square roots, `_single_tensor_*` two
+tensors at a time, fused kernels nothing); research of traced steps for Adafactor and Muon; bitsandbytes optim/optimizer.py (8-bit
+states in blocks of 256 with one fp32 scale each); transformers optimization.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerRow:
+    """`copies` of each trained parameter in the format of the optimizer states; `scale_bytes_per_element` for quantised ones."""
+
+    copies: float
+    itemsize: int | None = None
+    scale_bytes_per_element: float = 0.0
+    counters: bool = True
+    """One fp32 step count a tensor."""
+    paged: bool = False
+
+
+ROWS: dict[str, OptimizerRow] = {
+    "adamw": OptimizerRow(copies=2), "adam": OptimizerRow(copies=2), "lamb": OptimizerRow(copies=2),
+    "sgd": OptimizerRow(copies=0, counters=False), "sgd-momentum": OptimizerRow(copies=1, counters=False),
+    "lion": OptimizerRow(copies=1, counters=False), "muon": OptimizerRow(copies=1, counters=False),
+    "adafactor": OptimizerRow(copies=0),  # a row and a column a matrix: below 0.1 % of it
+    "adamw-8bit": OptimizerRow(copies=2, itemsize=1, scale_bytes_per_element=4 / 256, counters=False),
+    "adam-8bit": OptimizerRow(copies=2, itemsize=1, scale_bytes_per_element=4 / 256, counters=False),
+    "paged-adamw": OptimizerRow(copies=2, counters=False, paged=True),
+    "paged-adamw-8bit": OptimizerRow(copies=2, itemsize=1, scale_bytes_per_element=4 / 256, counters=False, paged=True),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTemporary:
+    """A multiple of all trained parameters, and of the largest one, in the format of the states."""
+
+    all: float = 0.0
+    largest: float = 0.0
+
+
+ADAM_LIKE = ("adamw", "adam", "lamb")
+
+TEMPORARIES: dict[tuple[str, str], StepTemporary] = {
+    **{(name, "foreach"): StepTemporary(all=1) for name in ADAM_LIKE},
+    **{(name, "for-loop"): StepTemporary(largest=2) for name in ADAM_LIKE},
+    ("adafactor", "foreach"): StepTemporary(all=1), ("adafactor", "for-loop"): StepTemporary(largest=1),
+    ("muon", "foreach"): StepTemporary(largest=2), ("muon", "for-loop"): StepTemporary(largest=2),
+    ("lion", "foreach"): StepTemporary(all=1), ("lion", "for-loop"): StepTemporary(largest=1),
+}
+
+
+def step_temporary(name: str, implementation: str) -> StepTemporary:
+    """What a step of this optimizer allocates for a moment; nothing for fused kernels and for SGD."""
+    return TEMPORARIES.get((name, implementation), StepTemporary())

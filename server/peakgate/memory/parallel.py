@@ -1,0 +1,54 @@
+"""What each degree of parallelism divides on one rank.
+
+Tensor parallelism splits heads, the feed-forward width and the vocabulary; sequence parallelism splits the tokens of everything
+outside those parts (Korthikanti et al. 2022, section 4.2); context parallelism splits the tokens of all of it; expert parallelism splits
+the experts. Dimensions are those of `architecture.py`; T: tokens of a rank, Ts: tokens outside tensor-parallel parts.
+"""
+
+from __future__ import annotations
+
+from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.plan import Plan
+
+SPLIT_BY_TENSOR = ("q", "kv", "a", "n", "f", "V", "qkv", "f2", "kf2", "rotary", "unrotated")
+
+
+def divided(size: int, degree: int) -> int:
+    """A share of `size`, rounded up: frameworks pad what does not divide (Megatron-LM pads the vocabulary)."""
+    return -(-size // degree)
+
+
+def rank_dims(plan: Plan) -> dict[str, int]:
+    """Sizes on one rank, in elements; formats in bytes of an element."""
+    degrees, arch = plan.degrees, plan.architecture
+    dims = dict(arch.dims)
+    for name in SPLIT_BY_TENSOR:
+        if dims.get(name):
+            dims[name] = max(1, divided(dims[name], degrees.tensor))
+    if arch.dims["n"] < degrees.tensor:  # a key-value head is not split: every rank of its group holds it
+        dims["n"], dims["kv"] = 1, arch.dims["d"]
+        dims["qkv"] = dims["q"] + 2 * dims["kv"]
+    dims["E"] = divided(dims["E"], degrees.expert) if dims["E"] else 0
+    tokens = divided(plan.micro_batch * plan.sequence, degrees.context)
+    outside = divided(tokens, degrees.tensor) if degrees.sequence_parallel else tokens
+    rows32 = -(-plan.sequence // 32) * 32  # the efficient kernel pads its rows (research of the aten meta kernel: ceil to 32)
+    lora = plan.lora
+    return dims | {
+        "T": tokens, "Ts": outside, "b": plan.micro_batch, "tensor": degrees.tensor, "one": 1, "four": 4, "rng": 24,
+        "act": ITEMSIZE[plan.formats.compute] if not plan.formats.autocast else 4, "weight": weight_itemsize(plan),
+        "adapter": ITEMSIZE[lora.adapter_dtype] if lora else 4, "rank": lora.rank if lora else 0,
+        "lse": dims["a"] * tokens, "lse32": dims["a"] * divided(plan.micro_batch * rows32, degrees.context),
+        "scores": dims["a"] * plan.sequence, "positions": arch.positions, "chunk": _loss_chunk(tokens, dims["h"], dims["V"]),
+    }
+
+
+def _loss_chunk(tokens: int, hidden: int, vocabulary: int) -> int:
+    """Elements of the logits of one chunk of a fused loss (Liger ops/fused_linear_cross_entropy.py: as wide as the input)."""
+    pieces = divided(vocabulary, hidden)
+    return (1 << (divided(tokens, pieces) - 1).bit_length()) * vocabulary
+
+
+def weight_itemsize(plan: Plan) -> int:
+    """Bytes of a weight as kernels see it: gathered shards are in the compute format."""
+    sharded = plan.degrees.sharding in ("fsdp", "hsdp") and not plan.formats.autocast
+    return ITEMSIZE[plan.formats.compute if sharded else plan.formats.parameters]

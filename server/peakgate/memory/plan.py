@@ -1,0 +1,94 @@
+"""A job with every field decided: what the walk of one rank needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peakgate.memory.architecture import Architecture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formats:
+    """Number formats by name (`dtypes.ITEMSIZE`); `autocast`: fp32 weights, products of 16-bit copies."""
+
+    parameters: str
+    gradients: str
+    master_weights: str
+    optimizer_states: str
+    compute: str
+    autocast: bool
+    resident_gradients: bool
+    """Gradients have buffers of their own that live all step long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoraPlan:
+    """Adapters on a frozen base; `targets` are the linear layers' short names (q k v o gate up down qkv)."""
+
+    rank: int
+    targets: frozenset[str]
+    dropout: float
+    base_dtype: str
+    double_quant: bool
+    adapter_dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degrees:
+    """Degrees of parallelism. `data` includes context parallel ranks for sharding only through `shard`."""
+
+    world: int = 1
+    data: int = 1
+    shard: int = 1
+    sharding: str = "none"
+    tensor: int = 1
+    sequence_parallel: bool = False
+    pipeline: int = 1
+    virtual_pipeline: int = 1
+    schedule: str = "1f1b"
+    stage_layers: tuple[int, ...] = ()
+    context: int = 1
+    expert: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One rank's step. Lengths in tokens; `micro_batch` in sequences."""
+
+    architecture: Architecture
+    micro_batch: int
+    sequence: int
+    accumulation: int = 1
+    profile: str = "huggingface"
+    attention: str = "sdpa"
+    builds_mask: bool = False
+    """The library builds a mask although none is passed (transformers 4.53 to 4.57), or a padding mask is passed."""
+    repeats_heads: bool = False
+    """The library copies keys and values to all heads even without a mask (transformers before 4.54)."""
+    dropout_attention: float = 0.0
+    dropout_hidden: float = 0.0
+    checkpointing: str = "none"
+    checkpoint_every: int = 1
+    checkpoint_layers: int = 0
+    reentrant: bool = False
+    formats: Formats
+    optimizer: str = "adamw"
+    implementation: str = "foreach"
+    set_to_none: bool = True
+    in_backward: bool = False
+    loss: str = "full"
+    keep_logits: bool = True
+    lora: LoraPlan | None = None
+    degrees: Degrees = Degrees()
+    framework: str = "huggingface"
+    fused_kernels: frozenset[str] = frozenset()
+    expandable_segments: bool = False
+    bucket_view: bool = False
+    reshard_after_forward: bool = True
+    reduce_bucket_elements: int = 500_000_000
+    overlap_comm: bool = False
+    max_live_elements: int = 1_000_000_000
+    workspace_bytes: int = 8_519_680
+    offload_optimizer: bool = False
+    offload_parameters: bool = False
+    offload_activations: bool = False

@@ -1,0 +1,34 @@
+"""The memory model's one entry: a job in, the peaks of its worst GPU out."""
+
+from __future__ import annotations
+
+from peakgate.memory.capacity import capability_of
+from peakgate.memory.check import check, world_of
+from peakgate.memory.compose import compose, states_only
+from peakgate.memory.job import Job
+from peakgate.memory.model import describe
+from peakgate.memory.pipeline import distinct, stages
+from peakgate.memory.prediction import Prediction
+from peakgate.memory.resolve import resolve, sequence_of
+from peakgate.memory.runtime import workspace_bytes
+
+
+def predict(job: Job, *, exact: bool = False) -> Prediction:
+    """Point figures for the worst rank, in bytes. `exact`: reserved and required from a replay of every allocation.
+
+    Raises JobError naming every bad field.
+    """
+    check(job)
+    described = describe(job.model)
+    world = world_of(job)
+    if described.architecture is None or not job.batch.micro_batch_size or not sequence_of(job):
+        return states_only(job, described, world)
+    resolved = resolve(job, described.architecture, world)
+    from dataclasses import replace
+
+    plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability_of(job)))
+    candidates = distinct(stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation))
+    return max(
+        (compose(plan, stage, resolved, described, exact=exact) for stage in candidates),
+        key=lambda prediction: prediction.allocated_bytes,
+    )

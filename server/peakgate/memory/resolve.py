@@ -1,0 +1,224 @@
+"""From what a job states to a plan in which every field is decided, with every value that was filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from peakgate.memory.architecture import Architecture
+from peakgate.memory.defaults import default_of
+from peakgate.memory.dtypes import QUANTISED
+from peakgate.memory.job import Job
+from peakgate.memory.plan import Degrees, Formats, LoraPlan, Plan
+from peakgate.memory.profiles import PROFILES
+from peakgate.memory.recipes import formats_of
+
+LORA_NAMES = {
+    "q_proj": "q", "k_proj": "k", "v_proj": "v", "o_proj": "o", "gate_proj": "gate", "up_proj": "up", "down_proj": "down",
+    "c_attn": "qkv", "query_key_value": "qkv", "qkv_proj": "qkv", "c_proj": "o", "out_proj": "o", "dense": "o",
+    "c_fc": "up", "fc1": "up", "fc2": "down", "dense_h_to_4h": "up", "dense_4h_to_h": "down", "gate_up_proj": "gate_up",
+    "output_proj": "o", "w1": "gate", "w2": "down", "w3": "up",
+}
+"""Names of linear layers in model code -> names in the blocks."""
+
+FUSED = {"q": "qkv", "k": "qkv", "v": "qkv", "gate": "gate_up", "up": "gate_up"}
+"""Llama's names on blocks that join the matrices (contract: Llama's names on every block)."""
+
+Value = TypeVar("Value", str, int, float, bool)
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Fills fields from the table of defaults and remembers what it filled."""
+
+    framework: str
+    assumptions: list[str]
+
+    def text(self, stated: str | None, field: str) -> str:
+        """The stated word, or the framework's."""
+        return self._filled(stated, field, str)
+
+    def whole(self, stated: int | None, field: str) -> int:
+        """The stated number, or the framework's."""
+        return self._filled(stated, field, int)
+
+    def flag(self, stated: bool | None, field: str) -> bool:  # noqa: FBT001 - a value, not a switch
+        """The stated flag, or the framework's."""
+        return self._filled(stated, field, lambda text: text == "true")
+
+    def _filled(self, stated, field, read):  # type: ignore[no-untyped-def]
+        if stated is not None:
+            return stated
+        row = default_of(self.framework, field)
+        self.assumptions.append(f"{field}: {row.value} ({row.source})")
+        return read(row.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A plan and what was assumed for it; `undecided` is what this version cannot count."""
+
+    plan: Plan
+    assumptions: tuple[str, ...]
+    undecided: tuple[str, ...]
+
+
+def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
+    """Decides every field of a job whose model, micro-batch and sequence are known (tests: `check.py` has passed it)."""
+    framework = job.framework.name or default_of("*", "framework.name").value
+    fill = Resolver(framework, [] if job.framework.name else [f"framework.name: {framework} ({default_of('*', 'framework.name').source})"])
+    recipe = fill.text(job.precision.recipe, "precision.recipe") if not job.precision.parameters or job.precision.recipe else job.precision.recipe or "fp32"
+    formats = formats_of(job.precision, recipe)
+    lora = _lora(job, fill, architecture, formats)
+    degrees = _degrees(job, fill, world, framework)
+    mode = fill.text(job.checkpointing.mode, "checkpointing.mode")
+    attention = fill.text(job.attention.implementation, "attention.implementation")
+    packed = fill.flag(job.batch.packed, "batch.packed")
+    mask = fill.text(job.attention.mask, "attention.mask")
+    plan = Plan(
+        architecture=architecture, micro_batch=job.batch.micro_batch_size or 0, sequence=sequence_of(job),
+        accumulation=fill.whole(job.batch.gradient_accumulation_steps, "batch.gradient_accumulation_steps"),
+        profile=framework if framework in PROFILES else "huggingface", framework=framework, attention=attention,
+        builds_mask=not packed or mask == "padding" or (mask == "none" and builds_mask(framework, job.framework.version)),
+        repeats_heads=repeats_heads(framework, job.framework.version),
+        dropout_attention=_dropout(job.dropout.attention, architecture.attention_dropout, "attention", fill),
+        dropout_hidden=_dropout(job.dropout.hidden, architecture.hidden_dropout, "hidden", fill),
+        checkpointing=mode, checkpoint_every=job.checkpointing.every or 1, checkpoint_layers=job.checkpointing.layers or 0,
+        reentrant=mode == "full" and fill.flag(job.checkpointing.reentrant, "checkpointing.reentrant"),
+        formats=_in_buckets(formats, job, degrees, fill), lora=lora, degrees=degrees,
+        optimizer=fill.text(job.optimizer.name, "optimizer.name"),
+        implementation=fill.text(job.optimizer.implementation, "optimizer.implementation"),
+        set_to_none=fill.flag(job.optimizer.set_to_none, "optimizer.set_to_none"),
+        in_backward=job.optimizer.in_backward or False,
+        loss=fill.text(job.loss.implementation, "loss.implementation"),
+        keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
+        fused_kernels=frozenset(job.framework.fused_kernels), expandable_segments=job.framework.expandable_segments or False,
+        bucket_view=bool(job.framework.ddp and job.framework.ddp.gradient_as_bucket_view),
+        reshard_after_forward=not (job.framework.fsdp and job.framework.fsdp.reshard_after_forward is False),
+        reduce_bucket_elements=(job.framework.zero and job.framework.zero.reduce_bucket_size) or 500_000_000,
+        overlap_comm=bool(job.framework.zero and job.framework.zero.overlap_comm),
+        max_live_elements=(job.framework.zero and job.framework.zero.max_live_parameters) or 1_000_000_000,
+        offload_optimizer=job.offload.optimizer not in (None, "none"), offload_parameters=job.offload.parameters not in (None, "none"),
+        offload_activations=job.offload.activations not in (None, "none"),
+    )
+    return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
+
+
+def sequence_of(job: Job) -> int:
+    """Tokens of one sequence; of an image the patches of its two axes and one class token. 0 when neither is stated."""
+    batch = job.batch
+    if batch.sequence_length:
+        return batch.sequence_length
+    if batch.image_size and batch.patch_size:
+        return (batch.image_size // batch.patch_size) ** 2 + 1
+    if batch.grid and len(batch.grid) == len(batch.patch):
+        tokens = 1
+        for points, edge in zip(batch.grid, batch.patch, strict=True):
+            tokens *= -(-points // edge)
+        return tokens
+    return 0
+
+
+def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver) -> float:
+    if stated is not None:
+        return stated
+    fill.assumptions.append(f"dropout.{which}: {of_config:g} (the model's config)")
+    return of_config
+
+
+def _lora(job: Job, fill: Resolver, architecture: Architecture, formats: Formats) -> LoraPlan | None:
+    if job.lora is None:
+        return None
+    lora = job.lora
+    base = lora.base_dtype or formats.parameters
+    if not lora.base_dtype:
+        fill.assumptions.append(f"lora.base_dtype: {base} (the recipe's parameters)")
+    names = lora.targets or tuple(fill.text(None, "lora.targets").split(", "))
+    adapter = fill.text(lora.adapter_dtype, "lora.adapter_dtype")
+    return LoraPlan(
+        rank=fill.whole(lora.rank, "lora.rank"), targets=targets_of(names, architecture), dropout=lora.dropout or 0.0, base_dtype=base,
+        double_quant=fill.flag(lora.double_quant, "lora.double_quant") if base in QUANTISED else False, adapter_dtype=adapter,
+    )
+
+
+def targets_of(names: tuple[str, ...], architecture: Architecture) -> frozenset[str]:
+    """The blocks' names of adapted layers; all-linear is every linear layer but the head."""
+    joined = "qkv" if any(block in architecture.roles["attention"] for block in ("gpt2", "neox", "phi3", "falcon", "textbook")) else ""
+    if "all-linear" in names:
+        return frozenset({"q", "k", "v", "o", "qkv", "gate", "up", "down", "gate_up"})
+    short = {LORA_NAMES.get(name.rsplit(".", 1)[-1], name) for name in names}
+    gated = architecture.roles["mlp"] == "mlp_fused"
+    return frozenset(FUSED[s] if (joined and s in ("q", "k", "v")) or (gated and s in ("gate", "up")) else s for s in short)
+
+
+def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
+    p = job.parallelism
+    tensor, pipeline, context = p.tensor or 1, p.pipeline or 1, p.context or 1
+    data = max(1, world // (tensor * pipeline * context))
+    sharding = p.sharding or ("none" if data == 1 and context == 1 else fill.text(None, "parallelism.sharding"))
+    if sharding == "none" and data > 1:
+        sharding = "ddp"
+    distributed = bool(job.framework.megatron and job.framework.megatron.distributed_optimizer)
+    if framework == "megatron" and distributed and sharding in ("none", "ddp"):
+        sharding = "zero1"
+    return Degrees(
+        world=world, data=data, shard=p.shard_degree or data * context, sharding=sharding, tensor=tensor,
+        sequence_parallel=p.sequence_parallel or False, pipeline=pipeline, virtual_pipeline=p.virtual_pipeline or 1,
+        schedule=p.pipeline_schedule or "1f1b", stage_layers=p.stage_layers, context=context, expert=p.expert or 1,
+    )
+
+
+def _in_buckets(formats: Formats, job: Job, degrees: Degrees, fill: Resolver) -> Formats:
+    """Gradients that are views of DDP's buckets, or that the textbook holds all step long, have buffers of their own."""
+    from dataclasses import replace
+
+    view = degrees.sharding == "ddp" and bool(job.framework.ddp and job.framework.ddp.gradient_as_bucket_view)
+    return replace(formats, resident_gradients=True) if view or fill.framework == "textbook" or job.optimizer.in_backward else formats
+
+
+def version_of(text: str | None) -> tuple[int, ...]:
+    """Leading numbers of a version; empty when unknown."""
+    numbers = []
+    for part in (text or "").split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
+
+
+def builds_mask(framework: str, version: str | None) -> bool:
+    """transformers 4.53 to 4.57 build a causal mask although none is passed (masking_utils.py: find_packed_sequence_indices)."""
+    return framework == "huggingface" and (4, 53) <= version_of(version) < (5,)
+
+
+def repeats_heads(framework: str, version: str | None) -> bool:
+    """transformers before 4.54 copy keys and values to every head in sdpa (integrations/sdpa_attention.py, no enable_gqa)."""
+    return framework == "huggingface" and () < version_of(version) < (4, 54)
+
+
+def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
+    """What the job states that this version does not count: the answer is then UNDECIDED, never silently wrong."""
+    method, out = job.method, []
+    if plan.framework not in PROFILES:
+        out.append(f"framework.name: {plan.framework} has no kernel profile in this version; figures are those of huggingface")
+    if method.name not in (None, "pretrain", "sft"):
+        out.append(f"method.name: {method.name} keeps more than one model or batch, which this version does not count")
+    if method.reference not in (None, "none") or method.critic or method.teacher or method.reward:
+        out.append("method: a second resident model is not counted in this version")
+    if plan.offload_activations or plan.offload_parameters:
+        out.append("offload: activations and parameters are counted as if they stayed on the GPU")
+    if job.precision.compute == "float8" or job.precision.fp8:
+        out.append("precision: 8-bit products are counted as 16-bit ones")
+    if plan.checkpointing == "memory-budget":
+        out.append("checkpointing.mode: memory-budget is counted as none")
+    if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"}:
+        out.append("checkpointing.modules: only core_attn is counted")
+    if job.framework.compile or job.framework.cuda_graphs not in (None, "none"):
+        out.append("framework: compiled kernels and CUDA graphs are not counted")
+    if job.frozen or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
+        out.append("frozen, evaluate and save are not counted")
+    if job.lora and (job.lora.method == "dora" or plan.lora and plan.lora.dropout > 0):
+        out.append("lora: DoRA and dropout in front of adapters are not counted")
+    if plan.degrees.context > 1 or plan.degrees.expert > 1:
+        out.append("parallelism: buffers of context and expert parallelism are not counted")
+    return tuple(out)

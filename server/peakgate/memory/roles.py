@@ -1,0 +1,81 @@
+"""What a job chooses for each role of a block: which norm, which attention core, whether dropout is there at all."""
+
+from __future__ import annotations
+
+from peakgate.memory.plan import Plan
+from peakgate.memory.profiles import FUSED_KERNELS, profile_of
+from peakgate.memory.tape import Tensor
+
+
+def roles_of(plan: Plan, kind: str) -> dict[str, str]:
+    """Defaults, then the family's roles, then those of one attention implementation, then what precision, mask and profile force."""
+    arch, attention = plan.architecture, "eager" if plan.attention == "eager" else "sdpa"
+    masked = _masked(plan, kind)
+    roles = _defaults(plan, masked=masked)
+    roles |= {role: block for role, block in arch.roles.items() if "/" not in role}
+    roles |= {role.split("/")[1]: block for role, block in arch.roles.items() if role.startswith(attention + "/")}
+    core = _core(plan, roles["core"], masked=masked)
+    roles["core"] = core
+    if plan.formats.autocast:
+        roles |= {"for_matmul": "half_for_matmul", "power": "power_fp32"}
+    renames = dict(profile_of(plan.profile).renames)
+    for kernel in sorted(plan.fused_kernels):
+        renames |= FUSED_KERNELS.get(kernel, {})
+    roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
+    roles["final"] = roles["norm"] + profile_of(plan.profile).final_norm_suffix
+    if plan.checkpointing == "selective" and plan.attention == "eager":
+        roles |= {"core": "rebuilt_core", "core_inside": roles["core"]}
+    return roles
+
+
+def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
+    arch, eager = plan.architecture, plan.attention == "eager"
+    heads, groups = arch.dims["a"], arch.dims["n"]
+    return {
+        "core": "core_eager" if eager else "core_flash", "value_heads": "heads" if eager or masked else "view",
+        "heads_q": "heads", "heads_k": "heads", "causal_loss": "causal_loss",
+        "repeat_heads": "pass" if groups == heads else "repeat_view" if groups == 1 else "repeat",
+        "repeat_interleave": "pass" if groups == heads else "repeat",
+        "for_matmul": "contiguous_if_transposed", "softmax_up": "softmax_fp32", "soft_cap": "pass", "dropout_embedding": "pass",
+        "require_grad": "leaf" if plan.lora and plan.checkpointing == "full" else "pass",
+        "dropout_hidden": "dropout" if plan.dropout_hidden else "pass",
+        "dropout_attention": "dropout" if plan.dropout_attention else "pass",
+    }
+
+
+def _masked(plan: Plan, kind: str) -> bool:
+    """Whether sdpa gets a mask. A window is one as soon as the sequence reaches it (transformers masking_utils.py: kv_length < window)."""
+    if plan.attention != "sdpa" or plan.profile == "textbook":
+        return False
+    window = plan.architecture.dims.get("window", 0)
+    return plan.builds_mask or "always_masked" in plan.architecture.roles or (kind != "global" and 0 < window <= plan.sequence)
+
+
+def _core(plan: Plan, core: str, *, masked: bool) -> str:
+    """The attention core: a mask excludes the flash kernel, and so does fp32 (aten cuda/sdp_utils.cpp)."""
+    formats, roles = plan.formats, plan.architecture.roles
+    if masked:
+        return roles.get("always_masked", "core_efficient_half" if formats.autocast else "core_efficient")
+    if formats.autocast:
+        return {"core_flash": "core_flash_half", "core_flash_copy": "core_flash_half_copy"}.get(core, core)
+    if formats.compute == "float32" and plan.attention != "eager" and plan.profile != "textbook":
+        return "core_efficient_plain"
+    return "core_flash_repeated" if plan.repeats_heads and core == "core_flash" else core
+
+
+SMALLER_FIRST = {"add": "add_promoted", "multiply": "multiply_promoted", "multiply_by": "multiply_by_promoted"}
+LARGER_FIRST = {"add": "add_promoted_right"}
+
+
+def promoted(operation: str, args: list[Tensor]) -> str:
+    """The variant of an element-wise kernel whose factors have different formats: the smaller one's gradient is cast back."""
+    if len(args) != 2 or args[0].itemsize == args[1].itemsize:
+        return operation
+    return (SMALLER_FIRST if args[0].itemsize < args[1].itemsize else LARGER_FIRST).get(operation, operation)
+
+
+def transposed(operation: str, x: Tensor) -> bool:
+    """Whether the output has heads before the sequence over an allocation in (batch, sequence, head, dim) order."""
+    if operation in ("heads", "heads_free", "repeat_view"):
+        return True
+    return x.transposed and operation not in ("join", "repeat", "contiguous", "matmul", "merge_heads")

@@ -1,0 +1,120 @@
+"""Model states of one rank: parameters, gradients, master weights, optimizer states, each by its own format.
+
+Seed B: model states = N (b_param + b_grad + b_master + b_m1 + b_m2). ZeRO divides optimizer states (stage 1), gradients (2) and parameters (3)
+over the shard degree (ZeRO, arXiv 1910.02054, section 5); Megatron-LM's distributed optimizer divides master weights and optimizer
+states (6 + 12/dp bytes, megatron/training/theoretical_memory_usage.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from peakgate.memory.dtypes import ITEMSIZE, QUANTISED, stored_bytes
+from peakgate.memory.optimizers import ROWS
+from peakgate.memory.plan import Plan
+from peakgate.memory.tape import Parameter
+
+SHARDED_FROM = {"optimizer": ("zero1", "zero2", "zero3", "fsdp", "hsdp"), "gradients": ("zero2", "zero3", "fsdp", "hsdp"), "parameters": ("zero3", "fsdp", "hsdp")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """A weight that `count` equal layers of the rank hold."""
+
+    name: str
+    elements: int
+    trainable: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class States:
+    """Bytes on one rank between steps; `gradients` are those with a buffer of their own (else 0)."""
+
+    parameters: int
+    gradients: int
+    master_weights: int
+    optimizer_states: int
+    elements: int
+    trainable: int
+    trained_bytes: int
+    """Trained parameters in the format of their gradients, on this rank's shard."""
+    largest: int
+    """Elements of the largest trained parameter."""
+    lazy_optimizer: bool = True
+    """Whether optimizer states appear at the first step (torch.optim) and not at the start."""
+
+    @property
+    def resident(self) -> int:
+        """What lives all step long."""
+        return self.parameters + self.gradients + self.master_weights + self.optimizer_states
+
+
+def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
+    """Counts the states of a rank that holds `weights`."""
+    listed, formats = list(weights), plan.formats
+    trained = [weight for weight in listed if weight.trainable]
+    elements = sum(w.elements * w.count for w in listed)
+    trainable = sum(w.elements * w.count for w in trained)
+    optimizer_itemsize = ROWS[plan.optimizer].itemsize or _state_itemsize(plan)
+    row = ROWS[plan.optimizer]
+    per_element = row.copies * (optimizer_itemsize + row.scale_bytes_per_element)
+    counters = 4 * sum(w.count for w in trained) if row.counters and row.copies and plan.profile != "textbook" else 0
+    optimizer = int(_share(plan, trainable, "optimizer") * per_element) + counters
+    gradient_bytes = _share(plan, trainable, "gradients") * _gradient_itemsize(plan)
+    return States(
+        parameters=_parameter_bytes(plan, listed),
+        gradients=gradient_bytes if formats.resident_gradients else 0,
+        master_weights=_share(plan, trainable, "optimizer") * ITEMSIZE[formats.master_weights],
+        optimizer_states=0 if plan.offload_optimizer else optimizer,
+        elements=elements, trainable=trainable, trained_bytes=gradient_bytes,
+        largest=max((w.elements for w in trained), default=0),
+        lazy_optimizer=not formats.resident_gradients and formats.master_weights == "none",
+    )
+
+
+def _share(plan: Plan, elements: int, what: str) -> int:
+    """The rank's part of `elements`, padded to equal shards."""
+    sharded = plan.degrees.sharding in SHARDED_FROM[what]
+    return -(-elements // plan.degrees.shard) if sharded else elements
+
+
+def _state_itemsize(plan: Plan) -> int:
+    """States follow the adapters' format under LoRA (torch.optim: states are zeros_like(parameter))."""
+    return ITEMSIZE[plan.lora.adapter_dtype if plan.lora else plan.formats.optimizer_states]
+
+
+def _gradient_itemsize(plan: Plan) -> int:
+    return ITEMSIZE[plan.lora.adapter_dtype if plan.lora else plan.formats.gradients]
+
+
+def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
+    """Weights as they are stored: quantised where the base is, adapters in their own format."""
+    lora = plan.lora
+    if lora is None:
+        return _share(plan, sum(w.elements * w.count for w in weights), "parameters") * ITEMSIZE[plan.formats.parameters]
+    total = 0
+    for weight in weights:
+        if weight.trainable:
+            size = weight.elements * ITEMSIZE[lora.adapter_dtype]
+        elif lora.base_dtype in QUANTISED and quantisable(weight.name):
+            size = stored_bytes(weight.elements, lora.base_dtype, double_quant=lora.double_quant)
+        else:
+            size = weight.elements * ITEMSIZE[plan.formats.parameters]
+        total += size * weight.count
+    return _share(plan, total, "parameters")
+
+
+def quantisable(name: str) -> bool:
+    """Whether bitsandbytes quantises the weight: every linear layer but the head (transformers integrations/bitsandbytes.py)."""
+    return name.startswith("linear.") and name not in ("linear.head", "linear.router")
+
+
+def weights_of(parameters: dict[tuple[int, int], list[Parameter]], times: dict[int, int]) -> list[Weight]:
+    """The weights of a walk, with how many equal layers hold each."""
+    return [
+        Weight(name=p.name, elements=p.elements, trainable=p.trainable, count=times[layer[0]])
+        for layer, listed in parameters.items()
+        for p in listed
+    ]

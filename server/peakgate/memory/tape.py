@@ -1,0 +1,326 @@
+"""A byte-counting model of reverse-mode automatic differentiation.
+
+Nothing is computed: a tensor is a number of bytes with reference counts, a kernel is a row of `kernel_table.py`, and running a
+model forward and backward leaves the live bytes after every allocation. Four rules of PyTorch decide everything that is not
+in a kernel's row:
+
+1. A node keeps what its gradient formulas read, and only for inputs that need a gradient
+   (pytorch tools/autograd/gen_variable_type.py: saved variables are guarded by `should_compute_output`).
+2. Nodes run in reverse order of creation (torch/csrc/autograd/engine.cpp: ready queue by sequence number). Gradients into the
+   same tensor are added: in place when nobody else holds the first one (input_buffer.cpp: can_accumulate_inplace), out of
+   place for a tied weight and under a TorchDispatchMode.
+3. After a node has run, its incoming gradients go first, then what it had saved (engine.cpp: `release_variables`).
+4. A parameter takes its first gradient over without a copy, and adds later ones in place (accumulate_grad.h).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from peakgate.memory.kernels import Kernel, Rule, Size, Step
+from peakgate.memory.meter import Meter
+
+INT64 = 8
+Shape = tuple[int, int, int]
+"""(rows, width, bytes of an element)."""
+
+
+class Storage:
+    """An allocation: it is freed when nobody holds it any more. Views share it."""
+
+    __slots__ = ("block", "category", "holders", "meter", "nbytes", "number")
+
+    def __init__(self, nbytes: int, category: str, meter: Meter) -> None:
+        self.nbytes, self.holders, self.category, self.meter = nbytes, 1, category, meter
+        self.block = meter.block_bytes(nbytes)
+        self.number = meter.add(nbytes, self.block, category)
+
+    def hold(self) -> Storage:
+        """One more holder."""
+        self.holders += 1
+        return self
+
+    def drop(self) -> None:
+        """One holder less; the last one frees it."""
+        self.holders -= 1
+        if not self.holders:
+            self.meter.sub(self.nbytes, self.block, self.category, self.number)
+
+    def become(self, category: str) -> None:
+        """A temporary that autograd saves is an activation from then on; one that a parameter takes over is a gradient."""
+        if self.category == "temporaries" or (category == "gradients" and self.category != category):
+            self.meter.move(self.nbytes, self.block, self.category, category)
+            self.category = category
+
+
+@dataclass(slots=True, eq=False)
+class Parameter:
+    """A weight of `elements`; its bytes are counted by the caller, its gradient by the tape.
+
+    `resident`: the gradient has a buffer of its own that is counted by the caller (Megatron's main gradients, the textbook).
+    """
+
+    name: str
+    elements: int
+    itemsize: int
+    trainable: bool
+    resident: bool = False
+    grad: Storage | None = None
+    uses: int = 0
+    pending: Storage | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weight in the format of the walk."""
+        return self.elements * self.itemsize
+
+
+@dataclass(slots=True, eq=False)
+class Tensor:
+    """`rows` x `width` elements on a storage, and where its gradient goes."""
+
+    storage: Storage
+    rows: int
+    width: int
+    itemsize: int
+    node: Node | None = None
+    output: str = "y"
+    transposed: bool = False
+    """Heads before sequence over a (batch, sequence, head, dim) allocation: a batched matmul copies it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements; its storage may be larger."""
+        return self.rows * self.width * self.itemsize
+
+
+Operand = Tensor | Parameter
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One recorded kernel: the rules that will run, what they read, and the gradients that have arrived."""
+
+    rules: list[Rule]
+    operands: dict[str, Operand]
+    layer: Layer
+    saved: dict[str, Storage] = field(default_factory=dict)
+    grads: dict[str, Storage] = field(default_factory=dict)
+    reads: bool = False
+    before: Callable[[], None] | None = None
+    """A checkpointed segment rebuilds itself on the first read …"""
+    after: Callable[[], None] | None = None
+    """… and lets go of its input after the last."""
+    run: Callable[[Node], None] | None = None
+    """Of a node that is no kernel: a whole reentrant segment, a leaf."""
+
+
+Layer = tuple[int, int]
+"""(stretch of equal layers, place in its pattern)."""
+
+
+class RecomputedError(Exception):
+    """The last tensor that the backward pass needs has been rebuilt: stop here (torch.utils.checkpoint, early stop)."""
+
+
+@dataclass(slots=True, frozen=True)
+class _Bytes:
+    """A size without a tensor."""
+
+    rows: int
+    width: int
+    itemsize: int
+
+
+def wants_gradient(operand: Operand) -> bool:
+    """Whether a gradient flows into it."""
+    return operand.trainable if isinstance(operand, Parameter) else operand.node is not None
+
+
+class Tape:
+    """Records kernels and plays them backward. `dims` are the sizes that kernel rows name."""
+
+    def __init__(self, meter: Meter, dims: Mapping[str, int], *, sums_in_place: bool = True) -> None:
+        self.meter, self.dims, self.sums_in_place = meter, dims, sums_in_place
+        self.nodes: list[Node] = []
+        self.recording = True
+        self.scratch = False  # a recomputation: its nodes are thrown away
+        self.packing = True  # False inside a checkpointed segment: nothing is kept
+        self.stop_after: int | None = None
+        self.layer: Layer = (0, 0)
+        self.times: dict[int, int] = {0: 1}
+        self.before_layer: Callable[[Layer], None] | None = None
+        self.after_layer: Callable[[Layer], None] | None = None
+
+    # ---- forward
+    def allocate(self, nbytes: int, category: str = "temporaries") -> Storage:
+        """A new allocation, held once."""
+        return Storage(nbytes, category, self.meter)
+
+    def size(self, size: Size, operands: Mapping[str, Operand | _Bytes]) -> int:
+        """Bytes of a step of a kernel's row."""
+        base = operands.get(size.name)
+        if base is None:
+            elements, own = (operands["x"].rows if size.name == "rows" else self.dims[size.name]), 1  # type: ignore[union-attr]
+        else:
+            elements, own = base.elements if isinstance(base, Parameter) else base.rows * base.width, base.itemsize
+        itemsize = own if size.itemsize is None else self.dims[size.itemsize] if isinstance(size.itemsize, str) else size.itemsize
+        return elements * itemsize * (self.dims[size.times] if size.times else 1) // size.over
+
+    def apply(self, kernel: Kernel, operands: dict[str, Operand], shapes: dict[str, Shape], category: str) -> dict[str, Tensor]:
+        """Runs a kernel forward; `shapes` names its outputs. Raises RecomputedError where a recomputation may stop."""
+        rules = [r for r in kernel.rules if self.recording and any(t in operands and wants_gradient(operands[t]) for t in r.targets)]
+        node = Node(rules, operands, self.layer) if rules else None
+        if node is not None:
+            self._save(node, operands, inputs=True)
+        made, own = self._execute(kernel, node, operands, shapes, category)
+        if node is not None:
+            self._save(node, made, inputs=False)
+            self._record(node)
+        for storage in own:
+            storage.drop()
+        if node is not None and self.stop_after == len(self.nodes) - 1:
+            for name in shapes:
+                made[name].storage.drop()
+            raise RecomputedError
+        return {name: made[name] for name in shapes}
+
+    def _execute(
+        self, kernel: Kernel, node: Node | None, operands: dict[str, Operand], shapes: dict[str, Shape], category: str
+    ) -> tuple[dict[str, Tensor], list[Storage]]:
+        """Allocates outputs and by-products; the second list holds what only the kernel itself names."""
+        sizes: dict[str, Operand | _Bytes] = {**operands, "out": _Bytes(*next(iter(shapes.values())))}
+        made: dict[str, Tensor] = {}
+        own: dict[str, Storage] = {}
+        for step in kernel.forward:
+            if step.free:
+                own.pop(step.name).drop()
+                continue
+            base = operands.get(step.size.name)
+            view = step.alias and isinstance(base, Tensor)
+            storage = base.storage.hold() if view else self.allocate(self.size(step.size, sizes), category)  # type: ignore[union-attr]
+            if step.name in shapes:
+                integers = shapes[step.name][2] >= INT64  # they carry no gradient
+                made[step.name] = Tensor(storage, *shapes[step.name], None if integers else node, step.name)
+            else:
+                own[step.name] = storage
+                if step.kept:
+                    made[step.name] = Tensor(storage, storage.nbytes, 1, 1)
+        return made, list(own.values())
+
+    def _record(self, node: Node) -> None:
+        self.nodes.append(node)
+        if self.scratch:
+            return
+        for target in {target for rule in node.rules for target in rule.targets}:
+            owner = node.operands.get(target)
+            if isinstance(owner, Parameter) and owner.trainable:
+                owner.uses += 1
+
+    def _save(self, node: Node, candidates: Mapping[str, Operand], *, inputs: bool) -> None:
+        """Keeps what the node's rules read: first among its operands, then among what it made."""
+        reads = dict.fromkeys(name for rule in node.rules for name in rule.reads)
+        node.reads = bool(reads)
+        if not self.packing:
+            return
+        for name in reads:
+            tensor = candidates.get(name)
+            if isinstance(tensor, Tensor):
+                tensor.storage.become("activations")
+                node.saved[name] = tensor.storage.hold()
+        if inputs and self.stop_after == len(self.nodes) and all(name in candidates for name in reads):
+            self.nodes.append(node)  # all it keeps are inputs: the kernel itself need not run any more
+            raise RecomputedError
+
+    # ---- backward
+    def backward(self, nodes: list[Node]) -> None:
+        """Plays nodes in reverse, one stretch of equal layers for all its repetitions."""
+        position = len(nodes)
+        while position:
+            stretch = nodes[position - 1].layer[0]
+            with self.meter.repeated(self.times[stretch], "layer" if stretch else ""):
+                while position and nodes[position - 1].layer[0] == stretch:
+                    layer = nodes[position - 1].layer
+                    if self.before_layer:
+                        self.before_layer(layer)
+                    while position and nodes[position - 1].layer == layer:
+                        position -= 1
+                        self.play(nodes[position])
+                    if self.after_layer:
+                        self.after_layer(layer)
+
+    def play(self, node: Node) -> None:
+        """Runs a node backward if a gradient has reached it."""
+        if node.grads:
+            (node.run or self._run)(node)
+
+    def _run(self, node: Node) -> None:
+        if node.before is not None and node.reads:
+            node.before()
+        results, rest = self._gradients(node)
+        for storage in [*rest, *node.grads.values(), *node.saved.values()]:
+            storage.drop()
+        node.grads, node.saved = {}, {}
+        if node.after is not None:
+            node.after()
+        for target, storage in results.items():
+            self.deliver(node.operands[target], storage)
+
+    def _gradients(self, node: Node) -> tuple[dict[str, Storage], list[Storage]]:
+        """Runs the rules: the gradients by target, and what else is still allocated."""
+        sizes: dict[str, Operand | _Bytes] = dict(node.operands)
+        for name, storage in node.grads.items():
+            sizes["g" + name] = _Bytes(storage.nbytes, 1, 1)
+        env: dict[str, Storage] = {}
+        for step in (step for rule in node.rules for step in rule.steps):
+            if step.free:
+                env.pop(step.name).drop()
+            elif not self._skipped(step, node):
+                env[step.name] = self._made(step, node) if step.alias else self.allocate(self.size(step.size, sizes))
+        results = {name[1:]: storage for name, storage in env.items() if name[0] == "g" and name[1:] in node.operands}
+        return results, [storage for name, storage in env.items() if name[1:] not in results]
+
+    @staticmethod
+    def _skipped(step: Step, node: Node) -> bool:
+        """A gradient that nobody asked for."""
+        target = node.operands.get(step.name[1:]) if step.name[0] == "g" else None
+        return target is not None and not wants_gradient(target)
+
+    @staticmethod
+    def _made(step: Step, node: Node) -> Storage:
+        """An incoming gradient, or a gradient that the forward pass already made and kept."""
+        return (node.saved[step.size.name] if step.size.name in node.saved else node.grads[step.size.name[1:]]).hold()
+
+    def deliver(self, target: Operand, grad: Storage) -> None:
+        """Hands a gradient to a weight or to the node that made a tensor."""
+        if isinstance(target, Parameter):
+            self._accumulate(target, grad)
+        elif target.node is None:
+            grad.drop()
+        else:
+            grads = target.node.grads
+            grads[target.output] = self._sum(grads.get(target.output), grad, in_place=self.sums_in_place)
+
+    def _sum(self, old: Storage | None, new: Storage, *, in_place: bool) -> Storage:
+        if old is None:
+            return new
+        if in_place and old.holders == 1:
+            new.drop()
+            return old
+        total = self.allocate(max(old.nbytes, new.nbytes))
+        old.drop()
+        new.drop()
+        return total
+
+    def _accumulate(self, parameter: Parameter, grad: Storage) -> None:
+        parameter.uses -= 1
+        total = self._sum(parameter.pending, grad, in_place=False)
+        parameter.pending = None
+        if parameter.uses > 0:
+            parameter.pending = total
+        elif parameter.grad is None and not parameter.resident:
+            total.become("gradients")
+            parameter.grad = total
+        else:
+            total.drop()

@@ -1,0 +1,114 @@
+"""Figures and a decision -> PredictResponse, and the parts of it that are stored."""
+
+from __future__ import annotations
+
+import zlib
+
+from google.protobuf import struct_pb2
+
+from peakgate.server.assess import Assessment
+from peakgate.server.decide import Decision, oom_phase
+from peakgate.server.memory import Value
+from peakgate.server.reasons import reason, warnings
+from peakgate.server.suggest import Advice
+from peakgate.v1 import prediction_pb2 as pb
+
+ANSWER_LIMIT_BYTES = 2048
+"""Of a stored answer, packed. With the indexed columns a row stays under 4 KB."""
+
+
+def build_answer(
+    assessment: Assessment, decision: Decision, advice: tuple[Advice, ...], *, coverage: float, calibration_version: str
+) -> pb.PredictResponse:
+    """The whole answer, without a name: that is given when it is stored."""
+    prediction = assessment.prediction
+    return pb.PredictResponse(
+        verdict=pb.Verdict.Value(f"VERDICT_{decision.verdict.value}"),
+        reason=reason(decision, assessment, advice),
+        peak=_peak(assessment, coverage),
+        capacity=_capacity(assessment),
+        model=pb.ModelFacts(
+            parameters=prediction.parameters,
+            trainable_parameters=prediction.trainable_parameters,
+            saved_activation_bytes_per_layer=prediction.saved_activation_bytes_per_layer,
+        ),
+        peak_phase=prediction.peak_phase,
+        oom_phase=oom_phase(assessment),
+        rank=pb.Rank(pipeline_stage=prediction.pipeline_stage, reason=prediction.rank_reason),
+        ledger=[pb.LedgerLine(category=line.category, item=line.item, bytes=line.bytes) for line in prediction.ledger],
+        timeline=[
+            pb.TimelinePoint(phase=point.phase, label=point.label, allocated_bytes=point.allocated_bytes)
+            for point in prediction.timeline
+        ],
+        suggestions=[suggestion(each) for each in advice],
+        calibration=pb.CalibrationStamp(version=calibration_version, group=prediction.group, observations=assessment.observations),
+        assumptions=prediction.assumptions,
+        warnings=warnings(assessment),
+    )
+
+
+def suggestion(advice: Advice) -> pb.Suggestion:
+    """A change as the answer holds it."""
+    message = pb.Suggestion(
+        title=advice.title,
+        bound_bytes=advice.bound_bytes,
+        fits=advice.fits,
+        relative_step_time=advice.relative_step_time,
+        why=advice.why,
+    )
+    for path, value in advice.changes:
+        message.changes[path].CopyFrom(_value(value))
+    return message
+
+
+def _value(value: Value) -> struct_pb2.Value:
+    if isinstance(value, bool):
+        return struct_pb2.Value(bool_value=value)
+    return struct_pb2.Value(string_value=value) if isinstance(value, str) else struct_pb2.Value(number_value=value)
+
+
+def _peak(assessment: Assessment, coverage: float) -> pb.Peak:
+    prediction = assessment.prediction
+    return pb.Peak(
+        live_bytes=prediction.live_bytes,
+        allocated_bytes=prediction.allocated_bytes,
+        reserved_bytes=prediction.reserved_bytes,
+        device_bytes=prediction.device_bytes,
+        required_bytes=prediction.required_bytes,
+        bound_bytes=assessment.bound_bytes,
+        host_bytes=prediction.host_bytes,
+        coverage=coverage,
+        oom_probability=assessment.oom_probability,
+    )
+
+
+def _capacity(assessment: Assessment) -> pb.Capacity | None:
+    if assessment.capacity is None:
+        return None
+    return pb.Capacity(
+        gpu=assessment.capacity.gpu, total_bytes=assessment.capacity.total_bytes, usable_bytes=assessment.usable_bytes
+    )
+
+
+def brief(answer: pb.PredictResponse) -> pb.PredictResponse:
+    """The answer without timeline and suggestions."""
+    short = pb.PredictResponse()
+    short.CopyFrom(answer)
+    short.ClearField("timeline")
+    short.ClearField("suggestions")
+    return short
+
+
+def pack(answer: pb.PredictResponse) -> bytes:
+    """The answer without its timeline, compressed. What is longest and can be computed again goes first when it is too large."""
+    short = pb.PredictResponse()
+    short.CopyFrom(answer)
+    for name in ("timeline", "suggestions", "assumptions", "warnings", "ledger"):
+        if name == "timeline" or len(zlib.compress(short.SerializeToString())) > ANSWER_LIMIT_BYTES:
+            short.ClearField(name)
+    return zlib.compress(short.SerializeToString())
+
+
+def unpack(packed: bytes) -> pb.PredictResponse:
+    """The answer that `pack` kept."""
+    return pb.PredictResponse.FromString(zlib.decompress(packed))

@@ -1,0 +1,74 @@
+"""One job's figures held against its card: prediction, calibrated bound, usable bytes. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peakgate.calibration import Snapshot
+from peakgate.memory.job import Job
+from peakgate.memory.prediction import JobError, Prediction
+from peakgate.server.memory import Capacity, Changes, MemoryModel
+from peakgate.server.policy import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """The figures of one job in bytes. `usable_bytes` is 0 when no GPU is stated."""
+
+    prediction: Prediction
+    capacity: Capacity | None
+    usable_bytes: int
+    bound_bytes: int
+    observations: int
+    oom_probability: float
+
+    @property
+    def decided(self) -> bool:
+        """Whether the figures are enough for a verdict."""
+        return self.capacity is not None and not self.prediction.undecided
+
+    @property
+    def fits(self) -> bool:
+        """Whether the bound is known to stay within the card."""
+        return self.decided and self.bound_bytes <= self.usable_bytes
+
+    @property
+    def states_fit(self) -> bool:
+        """Whether the model states alone stay within the card."""
+        return self.prediction.states_bytes <= self.usable_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessor:
+    """Assesses jobs under one snapshot and one policy: the same arguments give the same answer."""
+
+    memory: MemoryModel
+    snapshot: Snapshot
+    policy: Policy
+
+    def assess(self, job: Job) -> Assessment:
+        """The job's figures. Raises JobError when it cannot be judged."""
+        prediction = self.memory.predict(job)
+        capacity = self.memory.capacity_of(job)
+        usable_bytes = max(0, capacity.usable_bytes - self.policy.operator_reserve_bytes) if capacity is not None else 0
+        bound = self.snapshot.bound(group=prediction.group, required_bytes=prediction.required_bytes, coverage=self.policy.coverage)
+        return Assessment(
+            prediction=prediction,
+            capacity=capacity,
+            usable_bytes=usable_bytes,
+            bound_bytes=bound.bound_bytes,
+            observations=bound.observations,
+            oom_probability=self._oom_probability(prediction, usable_bytes) if capacity is not None else 0.0,
+        )
+
+    def _oom_probability(self, prediction: Prediction, usable_bytes: int) -> float:
+        return self.snapshot.oom_probability(
+            group=prediction.group, required_bytes=prediction.required_bytes, usable_bytes=usable_bytes
+        )
+
+    def changed(self, job: Job, changes: Changes) -> Assessment | None:
+        """The figures of the job with `changes`; None when that is no legal job."""
+        try:
+            return self.assess(self.memory.with_changes(job, changes))
+        except JobError:
+            return None

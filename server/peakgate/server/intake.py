@@ -1,0 +1,134 @@
+"""Which rows of a batch of peaks are believed. Pure: a row becomes a PeakRow, or a reason and a line for a person."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from peakgate.server.clock import from_timestamp
+from peakgate.server.store.records import FLAGS, OTHER_FLAG, PeakRow
+from peakgate.v1.telemetry_service_pb2 import NodeInfo, PeakSample
+
+UUID = re.compile(r"(GPU|MIG)-[0-9A-Za-z/_-]{4,120}")
+"""NVML's form of a GPU's or a MIG slice's UUID; older drivers write MIG-GPU-<uuid>/<instance>/<instance>."""
+
+ABOVE_CARD_RATIO = 1.02
+"""A peak may pass the card by rounding and by what the driver counts; more is another card's or another unit."""
+
+LARGEST_BYTES = 1 << 50
+"""1 PiB: no card; a larger figure is another unit."""
+
+LONGEST_TEXT = 256
+
+LATEST_SECONDS = 253_402_300_799
+"""The last second of the year 9999, the end of google.protobuf.Timestamp."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a row is not stored."""
+
+    reason: str
+    message: str
+
+
+def accept(sample: PeakSample, node: NodeInfo, *, received_us: int) -> PeakRow | Refusal:
+    """The row to store, or the first reason against it. Times that are not stated are the moment of receipt."""
+    for check in (_check_node, _check_text, _check_uuid, _check_peak, _check_card, _check_torch, _check_numbers, _check_times):
+        refusal = check(sample, node)
+        if refusal is not None:
+            return refusal
+    return _row(sample, node, received_us)
+
+
+def _check_node(sample: PeakSample, node: NodeInfo) -> Refusal | None:
+    if sample.node == node.node:
+        return None
+    return Refusal(reason="NODE_MISMATCH", message=f"the row is of node {sample.node[:64]!r} and was sent by {node.node[:64]!r}")
+
+
+def _check_text(sample: PeakSample, _node: NodeInfo) -> Refusal | None:
+    for name in ("gpu_name", "job", "prediction", "source"):
+        text: str = getattr(sample, name)
+        if len(text) > LONGEST_TEXT or "\x00" in text:
+            return Refusal(reason="TEXT_INVALID", message=f"{name} is longer than {LONGEST_TEXT} characters or holds a zero byte")
+    return None
+
+
+def _check_uuid(sample: PeakSample, _node: NodeInfo) -> Refusal | None:
+    if UUID.fullmatch(sample.gpu_uuid):
+        return None
+    return Refusal(reason="UUID_INVALID", message=f"{sample.gpu_uuid[:64]!r} is no UUID of a GPU or a MIG slice")
+
+
+def _check_peak(sample: PeakSample, _node: NodeInfo) -> Refusal | None:
+    if math.isfinite(sample.peak_bytes) and 1 <= sample.peak_bytes <= LARGEST_BYTES:
+        return None
+    return Refusal(reason="PEAK_INVALID", message=f"peak_bytes is {sample.peak_bytes}; it must be a positive number of bytes")
+
+
+def _check_card(sample: PeakSample, _node: NodeInfo) -> Refusal | None:
+    if not 0 <= sample.gpu_total_bytes <= LARGEST_BYTES:
+        return Refusal(reason="CARD_INVALID", message=f"gpu_total_bytes is {sample.gpu_total_bytes}; 0 stands for unknown")
+    if sample.gpu_total_bytes and sample.peak_bytes > sample.gpu_total_bytes * ABOVE_CARD_RATIO:
+        message = f"peak_bytes {sample.peak_bytes:.0f} is above the card's {sample.gpu_total_bytes} bytes"
+        return Refusal(reason="PEAK_ABOVE_CARD", message=message)
+    return None
+
+
+def _check_torch(sample: PeakSample, _node: NodeInfo) -> Refusal | None:
+    if 0 <= sample.torch_allocated_bytes <= LARGEST_BYTES and 0 <= sample.torch_reserved_bytes <= LARGEST_BYTES:
+        return None
+    return Refusal(reason="TORCH_INVALID", message="torch_allocated_bytes or torch_reserved_bytes is no number of bytes")
+
+
+def _check_numbers(sample: PeakSample, _node: NodeInfo) -> Refusal | None:
+    for name in ("restart", "pid", "pid_start_ticks", "samples", "gaps", "uid"):
+        if getattr(sample, name) < 0:
+            return Refusal(reason="NUMBER_INVALID", message=f"{name} is {getattr(sample, name)}; it must not be negative")
+    return None
+
+
+def _check_times(sample: PeakSample, _node: NodeInfo) -> Refusal | None:
+    for name in ("first_time", "last_time", "peak_time"):
+        if not 0 <= getattr(sample, name).seconds <= LATEST_SECONDS:
+            return Refusal(reason="TIME_INVALID", message=f"{name} lies outside 1970 to 9999")
+    return None
+
+
+def _row(sample: PeakSample, node: NodeInfo, received_us: int) -> PeakRow:
+    return PeakRow(
+        cluster=node.cluster,
+        node=sample.node,
+        gpu_uuid=sample.gpu_uuid,
+        job=sample.job,
+        restart=sample.restart,
+        prediction=sample.prediction,
+        pid=sample.pid,
+        pid_start_ticks=sample.pid_start_ticks,
+        gpu_name=sample.gpu_name,
+        gpu_total_bytes=sample.gpu_total_bytes,
+        peak_bytes=int(sample.peak_bytes),
+        source=sample.source[:32],
+        torch_allocated_bytes=sample.torch_allocated_bytes,
+        torch_reserved_bytes=sample.torch_reserved_bytes,
+        first_us=from_timestamp(sample.first_time) if sample.HasField("first_time") else received_us,
+        last_us=from_timestamp(sample.last_time) if sample.HasField("last_time") else received_us,
+        peak_us=from_timestamp(sample.peak_time) if sample.HasField("peak_time") else received_us,
+        samples=sample.samples,
+        gaps=sample.gaps,
+        flags=_flags(sample),
+        ended=int(sample.ended),
+        uid=sample.uid,
+        boot_id=node.boot_id,
+        agent_version=node.agent_version,
+        driver_version=node.driver_version,
+    )
+
+
+def _flags(sample: PeakSample) -> int:
+    bits = 0
+    for flag in sample.flags:
+        bits |= FLAGS.get(flag, OTHER_FLAG)
+    return bits

@@ -1,0 +1,146 @@
+"""The pure path of a request with a memory: equal jobs under the same calibration are computed once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from peakgate.calibration import Snapshot
+from peakgate.memory.job import Job
+from peakgate.memory.prediction import JobError
+from peakgate.server import answer
+from peakgate.server.assess import Assessment, Assessor
+from peakgate.server.convert import job_from_message
+from peakgate.server.decide import decide, retries
+from peakgate.server.errors import from_job_error
+from peakgate.server.memory import MemoryModel
+from peakgate.server.policy import Policy
+from peakgate.server.store.records import PredictionContent
+from peakgate.server.suggest import Advice, advise, largest_micro_batch_size, smallest_gpu, solve
+from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
+from peakgate.v1.training_job_pb2 import TrainingJob
+
+
+LARGEST_CACHED_BYTES = 1 << 15
+"""Of a job whose answer is kept in memory: a full cache of the largest ones then takes no more than 128 MiB of keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """An answer without a name, in both lengths, ready to be copied, and what is stored of it."""
+
+    answer: PredictResponse
+    brief: PredictResponse
+    content: PredictionContent
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advised:
+    """What Suggest computes."""
+
+    answer: PredictResponse
+    suggestions: tuple[Suggestion, ...]
+    largest_micro_batch_size: int
+    smallest_gpu: str
+    solved_value: int
+
+
+class Judge:
+    """Answers jobs under the current snapshot. `swap` is atomic: a running computation finishes under the one it began with."""
+
+    def __init__(self, memory: MemoryModel, snapshot: Snapshot, policy: Policy, *, cache_entries: int = 4096) -> None:
+        self.memory = memory
+        self.policy = policy
+        self._assessor = Assessor(memory=memory, snapshot=snapshot, policy=policy)
+        self._cache: OrderedDict[bytes, Judged] = OrderedDict()
+        self._cache_entries = cache_entries
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The calibration that bounds are made with."""
+        return self._assessor.snapshot
+
+    def swap(self, snapshot: Snapshot) -> None:
+        """Makes `snapshot` the current one; answers made under an older one are dropped."""
+        self._assessor = Assessor(memory=self.memory, snapshot=snapshot, policy=self.policy)
+        self._cache.clear()
+
+    def cached(self, job_bytes: bytes) -> Judged | None:
+        """The answer to a job that was judged before, by its deterministic serialisation."""
+        judged = self._cache.get(job_bytes)
+        if judged is not None:
+            self._cache.move_to_end(job_bytes)
+        return judged
+
+    def judge(self, job_bytes: bytes) -> Judged:
+        """The answer to a job. Raises PeakgateError when it cannot be judged."""
+        assessor = self._assessor
+        message = TrainingJob.FromString(job_bytes)
+        response = self._answer(job_from_message(message), assessor)[0]
+        content = _content(response, job_bytes, message.name, self.memory.version)
+        return Judged(answer=response, brief=answer.brief(response), content=content, snapshot=assessor.snapshot)
+
+    def remember(self, job_bytes: bytes, judged: Judged) -> None:
+        """Keeps an answer, unless the snapshot was swapped while it was computed. Called on the event loop, as `cached` is."""
+        if judged.snapshot is not self._assessor.snapshot or len(job_bytes) > LARGEST_CACHED_BYTES:
+            return
+        self._cache[job_bytes] = judged
+        if len(self._cache) > self._cache_entries:
+            self._cache.popitem(last=False)
+
+    def advise(self, message: TrainingJob, solve_path: str) -> Advised:
+        """Changes for a job, and inverted fields. Raises PeakgateError when it cannot be judged, or the path not be solved."""
+        assessor = self._assessor
+        job = job_from_message(message)
+        response, assessment, advice = self._answer(job, assessor)
+        if not advice:
+            advice = advise(job, assessment, assessor)
+        return Advised(
+            answer=response,
+            suggestions=tuple(answer.suggestion(each) for each in advice),
+            largest_micro_batch_size=largest_micro_batch_size(job, assessor),
+            smallest_gpu=smallest_gpu(job, assessor),
+            solved_value=solve(job, solve_path, assessor) if solve_path else 0,
+        )
+
+    def _answer(self, job: Job, assessor: Assessor) -> tuple[PredictResponse, Assessment, tuple[Advice, ...]]:
+        try:
+            assessment = assessor.assess(job)
+            decision = decide(job, assessment, assessor)
+            advice = _wanted_advice(job, assessment, assessor)
+        except JobError as error:
+            raise from_job_error(error) from error
+        response = answer.build_answer(
+            assessment,
+            decision,
+            advice,
+            coverage=self.policy.coverage,
+            calibration_version=assessor.snapshot.version,
+        )
+        return response, assessment, advice
+
+
+def _content(response: PredictResponse, job_bytes: bytes, job_name: str, model_version: str) -> PredictionContent:
+    return PredictionContent(
+        job=job_bytes,
+        job_digest=hashlib.sha256(job_bytes).hexdigest(),
+        job_name=job_name.replace("\x00", ""),
+        verdict=Verdict.Name(response.verdict).removeprefix("VERDICT_"),
+        group=response.calibration.group,
+        required_bytes=response.peak.required_bytes,
+        device_bytes=response.peak.device_bytes,
+        bound_bytes=response.peak.bound_bytes,
+        total_bytes=response.capacity.total_bytes,
+        model_version=model_version,
+        calibration_version=response.calibration.version,
+        answer=answer.pack(response),
+    )
+
+
+def _wanted_advice(job: Job, assessment: Assessment, assessor: Assessor) -> tuple[Advice, ...]:
+    """A job that fits with room to spare, or that no card is known for, is not told what to change."""
+    if assessment.capacity is None or (assessment.fits and not retries(assessment)):
+        return ()
+    return advise(job, assessment, assessor)

@@ -1,0 +1,72 @@
+"""The memory model as the service sees it: a bundle of functions, so that tests and later models can come in by argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from peakgate.memory.job import Job
+from peakgate.memory.prediction import Change, Prediction
+
+Value = str | int | float | bool
+Changes = tuple[tuple[str, Value], ...]
+
+
+class Capacity(Protocol):
+    """The card that a job asks for."""
+
+    @property
+    def gpu(self) -> str:
+        """Catalogue name; empty when only bytes were given."""
+
+    @property
+    def total_bytes(self) -> int:
+        """What NVML reports as the card's total."""
+
+    @property
+    def usable_bytes(self) -> int:
+        """The total without what the driver keeps."""
+
+
+class WithChanges(Protocol):
+    """A job with some fields replaced."""
+
+    def __call__(self, job: Job, changes: Iterable[tuple[str, Value]], /) -> Job:
+        """Raises JobError for an unknown path or a value of another type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryModel:
+    """What the service asks of `peakgate.memory`."""
+
+    predict: Callable[[Job], Prediction]
+    capacity_of: Callable[[Job], Capacity | None]
+    favourable: Callable[[Job], Changes]
+    with_changes: WithChanges
+    fixes: Callable[[Job], tuple[Change, ...]]
+    version: str
+    gpu_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Catalogue name -> total bytes, for the smallest card that fits."""
+
+
+def memory_model() -> MemoryModel:
+    """The real memory model."""
+    from peakgate.memory.capacity import capacity_of
+    from peakgate.memory.catalog.gpus import GPUS
+    from peakgate.memory.change import with_changes
+    from peakgate.memory.favourable import favourable
+    from peakgate.memory.predict import predict
+    from peakgate.memory.suggest import fixes
+
+    from peakgate.memory import MODEL_VERSION
+
+    return MemoryModel(
+        predict=predict,
+        capacity_of=capacity_of,
+        favourable=favourable,
+        with_changes=with_changes,
+        fixes=fixes,
+        version=MODEL_VERSION,
+        gpu_bytes={name: spec.total_bytes for name, spec in GPUS.items()},
+    )

@@ -1,0 +1,16 @@
+"""What the operator decides about verdicts. Light on purpose: the embedded service starts with it in milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEFAULT_COVERAGE = 0.95
+"""α = 0.05 is the admission level that won in the calibration's simulation; an operator may set another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """`coverage` is the probability with which the bound covers the need; the reserve is kept free on every card."""
+
+    coverage: float = DEFAULT_COVERAGE
+    operator_reserve_bytes: int = 0

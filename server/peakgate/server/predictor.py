@@ -1,0 +1,225 @@
+"""Predict and its relatives, apart from the wire: gRPC and HTTP both call this."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from peakgate.server.answer import unpack
+from peakgate.server.audit import AuditQueue
+from peakgate.server.clock import Clock, to_timestamp
+from peakgate.server.errors import PeakgateError, field_error
+from peakgate.server.judge import Judge, Judged
+from peakgate.server.metrics import Metrics
+from peakgate.server.pages import make_token, page_size, read_token
+from peakgate.server.requests import SeenRequests, check_request_id
+from peakgate.server.store.base import Store
+from peakgate.server.store.records import PredictionRow, StoredPrediction
+from peakgate.v1 import prediction_service_pb2 as pb
+from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
+from peakgate.v1.training_job_pb2 import TrainingJob
+
+PREFIX = "predictions/"
+AWAY = "the database is away: this answer rests on the last calibration that was read, and waits in memory to be stored"
+UNKNOWN_REQUEST = "the database is away: whether this request_id was answered before could not be looked up"
+NOT_STORED = "this prediction was not stored, because the queue to the database is full: the job cannot be joined to it"
+
+
+def new_name() -> str:
+    """A new prediction's name."""
+    return PREFIX + uuid.uuid4().hex
+
+
+class Predictor:
+    """Judges jobs, stores the predictions, and finds them again."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        store: Store,
+        audit: AuditQueue,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        seen: SeenRequests | None = None,
+        name_of: Callable[[], str] = new_name,
+    ) -> None:
+        self._judge = judge
+        self._store = store
+        self._audit = audit
+        self._clock = clock
+        self._name_of = name_of
+        self._seen = seen if seen is not None else SeenRequests()
+        self._under_way: dict[str, asyncio.Lock] = {}
+        self._judging = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
+        self._advising = ThreadPoolExecutor(max_workers=1, thread_name_prefix="advise")  # a search does not hold up Predict
+        self._hits = metrics.series("peakgate_answers_cached_total")
+        self._verdicts = {number: metrics.series("peakgate_verdicts_total", verdict=_word(number)) for number in Verdict.values() if number}
+
+    def close(self) -> None:
+        """Ends the threads that judge and advise."""
+        for pool in (self._judging, self._advising):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    async def predict(self, request: pb.PredictRequest) -> PredictResponse:
+        """The answer to a job. Raises PeakgateError when it cannot be judged, and then nothing is stored."""
+        job_bytes = request.job.SerializeToString(deterministic=True)
+        if not self._store.keeps or request.validate_only:
+            return self._copy(await self._judged(job_bytes), brief=request.brief)
+        if request.request_id:
+            return await self._predict_once(request, job_bytes)
+        return self._stored(await self._judged(job_bytes), brief=request.brief)
+
+    async def suggest(self, request: pb.SuggestRequest) -> pb.SuggestResponse:
+        """Changes for a job; nothing is stored. Raises PeakgateError when it cannot be judged."""
+        if request.limit < 0:
+            raise field_error("limit", f"is {request.limit}; state 0 for all")
+        job = TrainingJob.FromString(request.job.SerializeToString())
+        advised = await asyncio.get_running_loop().run_in_executor(self._advising, self._judge.advise, job, request.solve)
+        return pb.SuggestResponse(
+            prediction=advised.answer,
+            suggestions=advised.suggestions[: request.limit or None],
+            largest_micro_batch_size=advised.largest_micro_batch_size,
+            smallest_gpu=advised.smallest_gpu,
+            solved_field=request.solve,
+            solved_value=advised.solved_value,
+        )
+
+    async def get(self, request: pb.GetPredictionRequest) -> pb.GetPredictionResponse:
+        """A stored prediction, computed again with the current model. Raises PREDICTION_NOT_FOUND."""
+        stored = await self._find(request.prediction)
+        if stored is None:
+            raise PeakgateError(
+                "PREDICTION_NOT_FOUND",
+                f"prediction: {request.prediction[:100]!r} is not known; predictions that no job uses expire",
+                hint="list the known ones with `peakgate jobs`",
+            )
+        answer = self._copy(await self._judged(stored.row.content.job), brief=False)
+        answer.prediction = stored.row.prediction
+        return pb.GetPredictionResponse(prediction=answer, job=TrainingJob.FromString(stored.row.content.job), stored=_summary(stored))
+
+    async def list(self, request: pb.ListPredictionsRequest) -> pb.ListPredictionsResponse:
+        """Stored predictions, newest first."""
+        size = page_size(request.page_size)
+        kind = f"predictions observed={request.observed_only}"
+        position = read_token(kind, request.page_token, places=(int, str))
+        before = (int(position[0]), str(position[1])) if position is not None else None
+        await self._audit.flush()
+        rows = await asyncio.to_thread(self._store.predictions, limit=size + 1, before=before, observed_only=request.observed_only)
+        last = rows[size - 1].row if len(rows) > size else None
+        token = make_token(kind, last.created_us, last.prediction) if last is not None else ""
+        return pb.ListPredictionsResponse(predictions=[_summary(row) for row in rows[:size]], next_page_token=token)
+
+    async def _judged(self, job_bytes: bytes) -> Judged:
+        judged = self._judge.cached(job_bytes)
+        if judged is not None:
+            self._hits.add()
+            return judged
+        judged = await asyncio.get_running_loop().run_in_executor(self._judging, self._judge.judge, job_bytes)
+        self._judge.remember(job_bytes, judged)
+        return judged
+
+    def _copy(self, judged: Judged, *, brief: bool) -> PredictResponse:
+        answer = PredictResponse()
+        answer.CopyFrom(judged.brief if brief else judged.answer)
+        self._verdicts[answer.verdict].add()
+        return answer
+
+    def _stored(self, judged: Judged, *, brief: bool, request_id: str | None = None, digest: str | None = None) -> PredictResponse:
+        answer = self._copy(judged, brief=brief)
+        row = PredictionRow(
+            prediction=self._name_of(),
+            created_us=self._clock(),
+            request_id=request_id,
+            request_digest=digest,
+            content=judged.content,
+        )
+        if self._audit.put(row):
+            answer.prediction = row.prediction
+        else:
+            answer.warnings.append(NOT_STORED)
+        if not self._audit.healthy:
+            answer.warnings.append(AWAY)
+        return answer
+
+    async def _predict_once(self, request: pb.PredictRequest, job_bytes: bytes) -> PredictResponse:
+        """Idempotence: one answer an id, also to calls at the same time."""
+        request_id = request.request_id
+        check_request_id(request_id)
+        digest = hashlib.sha256(job_bytes + (b"\x01" if request.brief else b"\x00")).hexdigest()
+        lock = self._under_way.setdefault(request_id, asyncio.Lock())
+        try:
+            async with lock:
+                return await self._once(request, job_bytes, digest)
+        finally:
+            if not lock.locked():
+                self._under_way.pop(request_id, None)
+
+    async def _once(self, request: pb.PredictRequest, job_bytes: bytes, digest: str) -> PredictResponse:
+        known, warnings = await self._answered(request.request_id)
+        if known is None:
+            judged = await self._judged(job_bytes)
+            answer = self._stored(judged, brief=request.brief, request_id=request.request_id, digest=digest)
+            self._seen.add(request.request_id)
+            answer.warnings.extend(warnings)
+            return answer
+        if known.request_digest != digest:
+            raise PeakgateError(
+                "REQUEST_ID_REUSED",
+                f"request_id: {request.request_id} was answered before, for another request",
+                hint="make a new UUID for each new request",
+            )
+        return await self._again(known, brief=request.brief)
+
+    async def _answered(self, request_id: str) -> tuple[PredictionRow | None, tuple[str, ...]]:
+        waiting = self._audit.by_request(request_id)
+        if waiting is not None or (request_id not in self._seen and not self._store.shared):
+            return waiting, ()
+        try:
+            stored = await asyncio.to_thread(self._store.by_request, request_id)
+        except PeakgateError:
+            return None, (UNKNOWN_REQUEST,)
+        return (stored.row if stored is not None else None), ()
+
+    async def _again(self, row: PredictionRow, *, brief: bool) -> PredictResponse:
+        """The stored answer; its timeline, which is not stored, is computed again."""
+        judged = await self._judged(row.content.job)
+        if judged.content.answer == row.content.answer:
+            answer = self._copy(judged, brief=brief)
+        else:
+            answer = unpack(row.content.answer)
+            answer.timeline.extend(() if brief else judged.answer.timeline)
+            if brief:
+                answer.ClearField("suggestions")
+        answer.prediction = row.prediction
+        return answer
+
+    async def _find(self, name: str) -> StoredPrediction | None:
+        waiting = self._audit.by_name(name)
+        if waiting is not None:
+            return StoredPrediction(row=waiting, state="", observed_device_bytes=0)
+        return await asyncio.to_thread(self._store.prediction, name)
+
+
+def _summary(stored: StoredPrediction) -> pb.PredictionSummary:
+    row, answer = stored.row, unpack(stored.row.content.answer)
+    return pb.PredictionSummary(
+        prediction=row.prediction,
+        job_name=row.content.job_name,
+        create_time=to_timestamp(row.created_us),
+        verdict=answer.verdict,
+        reason=answer.reason,
+        peak=answer.peak,
+        capacity=answer.capacity if answer.HasField("capacity") else None,
+        calibration=answer.calibration,
+        observed_device_bytes=stored.observed_device_bytes,
+        state=stored.state,
+        model_version=row.content.model_version,
+    )
+
+
+def _word(verdict: int) -> str:
+    return Verdict.Name(Verdict.ValueType(verdict)).removeprefix("VERDICT_")

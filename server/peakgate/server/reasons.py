@@ -1,0 +1,116 @@
+"""The sentences of an answer: the reason of a verdict, and the warnings. Every figure carries its unit; 1 GB is 1e9 bytes."""
+
+from __future__ import annotations
+
+from peakgate.memory.prediction import LedgerLine
+from peakgate.server.assess import Assessment
+from peakgate.server.decide import Decision, Ground, retries
+from peakgate.server.memory import Changes, Value
+from peakgate.server.suggest import Advice
+
+
+def gigabytes(size_bytes: int) -> str:
+    """A size for people."""
+    return f"{size_bytes / 1e9:.1f} GB"
+
+
+def reason(decision: Decision, assessment: Assessment, advice: tuple[Advice, ...]) -> str:
+    """One line that a submitter can act on. A rejection begins with the ledger category that is too large."""
+    texts = {
+        Ground.FITS: _fits,
+        Ground.NO_GPU: _no_gpu,
+        Ground.INCOMPLETE: _incomplete,
+        Ground.STATES_TOO_LARGE: _states_too_large,
+        Ground.TOO_LARGE: _too_large,
+        Ground.FIELD_DECIDES: _field_decides,
+    }
+    return texts[decision.ground](decision, assessment, advice)
+
+
+def warnings(assessment: Assessment) -> tuple[str, ...]:
+    """What a submitter should know beside the verdict."""
+    prediction = assessment.prediction
+    if not retries(assessment):
+        return prediction.warnings
+    text = (
+        f"the caching allocator would take {gigabytes(prediction.device_bytes)} and the card has {gigabytes(assessment.usable_bytes)}: "
+        "the job runs, but the allocator frees its cache and retries, which slows it down; "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most of it"
+    )
+    return (*prediction.warnings, text)
+
+
+def largest_category(ledger: tuple[LedgerLine, ...]) -> tuple[str, int]:
+    """The ledger category that takes most at the peak, and its bytes. Raises ValueError for an empty ledger."""
+    sizes: dict[str, int] = {}
+    for line in ledger:
+        sizes[line.category] = sizes.get(line.category, 0) + line.bytes
+    category = max(sizes, key=lambda name: sizes[name])
+    return category, sizes[category]
+
+
+def _card(assessment: Assessment) -> str:
+    name = assessment.capacity.gpu if assessment.capacity is not None else ""
+    return f"the {gigabytes(assessment.usable_bytes)} usable of {name or 'the card'}"
+
+
+def _need(assessment: Assessment) -> str:
+    required, bound = gigabytes(assessment.prediction.required_bytes), gigabytes(assessment.bound_bytes)
+    return f"needs {required}" if required == bound else f"needs {required}, {bound} with its margin"
+
+
+def _fits(_decision: Decision, assessment: Assessment, _advice: tuple[Advice, ...]) -> str:
+    phase = assessment.prediction.peak_phase
+    return f"fits: the worst GPU {_need(assessment)} in {phase}; that is within {_card(assessment)}"
+
+
+def _no_gpu(_decision: Decision, assessment: Assessment, _advice: tuple[Advice, ...]) -> str:
+    incomplete = f" ({'; '.join(assessment.prediction.undecided)})" if assessment.prediction.undecided else ""
+    return f"gpu: no GPU is stated; the worst GPU {_need(assessment)}{incomplete}; state gpu.type or gpu.memory_bytes"
+
+
+def _incomplete(_decision: Decision, assessment: Assessment, _advice: tuple[Advice, ...]) -> str:
+    states = gigabytes(assessment.prediction.states_bytes)
+    known = f"what can be computed needs {gigabytes(assessment.bound_bytes)}, {states} of it model states, against {_card(assessment)}"
+    return f"{'; '.join(assessment.prediction.undecided)}; {known}"
+
+
+def _states_too_large(_decision: Decision, assessment: Assessment, advice: tuple[Advice, ...]) -> str:
+    category, size_bytes = largest_category(assessment.prediction.ledger)
+    states = gigabytes(assessment.prediction.states_bytes)
+    return f"{category}: {gigabytes(size_bytes)}; the model states alone need {states} and pass {_card(assessment)}; {_remedy(advice)}"
+
+
+def _too_large(_decision: Decision, assessment: Assessment, advice: tuple[Advice, ...]) -> str:
+    category, size_bytes = largest_category(assessment.prediction.ledger)
+    phase = assessment.prediction.peak_phase
+    return (
+        f"{category}: {gigabytes(size_bytes)} at the peak in {phase}; the worst GPU {_need(assessment)} "
+        f"and that passes {_card(assessment)}; {_remedy(advice)}"
+    )
+
+
+def _remedy(advice: tuple[Advice, ...]) -> str:
+    best = next((each for each in advice if each.fits), None)
+    if best is None:
+        return "no single change on the list makes it fit: use more GPUs or a larger one (peakgate suggest)"
+    return f"{best.title} ({_assignments(best.changes)}) makes it fit with {gigabytes(best.bound_bytes)}"
+
+
+def _field_decides(decision: Decision, assessment: Assessment, _advice: tuple[Advice, ...]) -> str:
+    names = " and ".join(path for path, _ in decision.deciding)
+    with_favourable = gigabytes(decision.favourable.bound_bytes) if decision.favourable is not None else ""
+    verb = "is not stated and decides" if len(decision.deciding) == 1 else "are not stated and decide together"
+    return (
+        f"{names} {verb}: as assumed the worst GPU {_need(assessment)} and does not fit {_card(assessment)}; "
+        f"with {_assignments(decision.deciding)} it needs {with_favourable} and fits; state {names}"
+    )
+
+
+def _assignments(changes: Changes) -> str:
+    return ", ".join(f"{path}={plain(value)}" for path, value in changes)
+
+
+def plain(value: Value) -> str:
+    """A value as a document writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""What the service keeps: predictions, observed peaks, the calibration. Rows exist only in this package."""

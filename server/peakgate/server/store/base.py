@@ -1,0 +1,74 @@
+"""What the service asks of a store. Every method may raise PeakgateError STORE_UNAVAILABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from peakgate.server.store.records import Attempt, CalibrationRow, EventRow, ObservationRow, PeakRow, PredictionRow, StoredPrediction
+
+
+class Store(Protocol):
+    """A store of predictions, peaks and the calibration. Methods block; the service calls them off the event loop."""
+
+    @property
+    def keeps(self) -> bool:
+        """False for the null twin."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may write predictions with request ids that this one has not seen."""
+
+    def ping(self) -> None:
+        """Raises when the store is away."""
+
+    def close(self) -> None:
+        """Ends all connections."""
+
+    def add_predictions(self, rows: Sequence[PredictionRow]) -> None:
+        """Stores predictions; repeated ones change nothing."""
+
+    def prediction(self, name: str) -> StoredPrediction | None:
+        """One prediction."""
+
+    def by_request(self, request_id: str) -> StoredPrediction | None:
+        """The prediction that answered a request id."""
+
+    def request_ids(self) -> Sequence[str]:
+        """Every request id that was answered."""
+
+    def predictions(self, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> Sequence[StoredPrediction]:
+        """Predictions, newest first."""
+
+    def expire(self, before_us: int) -> int:
+        """Deletes unused predictions from before a moment; returns how many."""
+
+    def merge_peaks(self, rows: Sequence[PeakRow]) -> None:
+        """Merges peaks by maximum; committed when it returns."""
+
+    def add_event(self, event: EventRow) -> None:
+        """Stores a job event; committed when it returns."""
+
+    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
+        """Attempts whose end was seen and that were not learned from, oldest end first."""
+
+    def active_calibration(self) -> CalibrationRow | None:
+        """The active version; None before anything was learned."""
+
+    def apply(self, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+        """Marks an observation as applied and activates `new`, in one transaction. False: somebody else was first."""
+
+    def calibration(self, version: str) -> CalibrationRow | None:
+        """A version by its name."""
+
+    def calibration_before(self, sequence: int) -> CalibrationRow | None:
+        """The version that was made before another."""
+
+    def calibrations(self, *, limit: int, before_sequence: int | None) -> Sequence[CalibrationRow]:
+        """Versions, newest first."""
+
+    def promote(self, sequence: int) -> None:
+        """Makes a stored version the active one."""
+
+    def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
+        """Observations that were kept out, newest first."""

@@ -1,0 +1,99 @@
+"""Versions of the calibration, and the mark of each observation that was applied to it: both in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from peakgate.server.store.records import CalibrationRow, ObservationRow
+from peakgate.server.store.session import insert_for
+from peakgate.server.store.tables import calibrations, observations
+
+VERSIONS_KEPT = 100
+"""Versions that can be gone back to: one for each of the newest observations, at some 50 KB each."""
+
+
+def active(connection: Connection) -> CalibrationRow | None:
+    """The active version; None before anything was learned."""
+    query = select(calibrations).where(calibrations.c.state == "active").order_by(calibrations.c.sequence.desc()).limit(1)
+    row = connection.execute(query).first()
+    return _calibration(row) if row is not None else None
+
+
+def apply(connection: Connection, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+    """Marks an observation as applied and makes `new` the active version (None: it was kept out).
+
+    False, with nothing written, when the observation was applied before or another replica has moved the calibration on.
+    """
+    if new is not None and _active_sequence(connection) != expected_sequence:
+        return False
+    values = asdict(observation) | {"learned": int(observation.learned)}
+    if not connection.execute(insert_for(connection, observations).on_conflict_do_nothing(), values).rowcount:
+        return False
+    if new is not None:
+        add(connection, new)
+    return True
+
+
+def add(connection: Connection, new: CalibrationRow) -> int:
+    """Stores a version as the active one and forgets the oldest. Returns its sequence."""
+    _retire(connection)
+    values = {name: value for name, value in asdict(new).items() if name != "sequence"}
+    key = connection.execute(insert(calibrations), values).inserted_primary_key
+    sequence = int(key[0]) if key is not None else 0
+    connection.execute(delete(calibrations).where(calibrations.c.sequence <= sequence - VERSIONS_KEPT, calibrations.c.state != "active"))
+    return sequence
+
+
+def promote(connection: Connection, sequence: int) -> None:
+    """Makes a stored version the active one."""
+    _retire(connection)
+    connection.execute(update(calibrations).where(calibrations.c.sequence == sequence).values(state="active"))
+
+
+def by_version(connection: Connection, version: str) -> CalibrationRow | None:
+    """The newest row of a version."""
+    query = select(calibrations).where(calibrations.c.version == version).order_by(calibrations.c.sequence.desc()).limit(1)
+    row = connection.execute(query).first()
+    return _calibration(row) if row is not None else None
+
+
+def before(connection: Connection, sequence: int) -> CalibrationRow | None:
+    """The version that was made before the one at `sequence`."""
+    query = select(calibrations).where(calibrations.c.sequence < sequence).order_by(calibrations.c.sequence.desc()).limit(1)
+    row = connection.execute(query).first()
+    return _calibration(row) if row is not None else None
+
+
+def page(connection: Connection, *, limit: int, before_sequence: int | None) -> list[CalibrationRow]:
+    """Versions, newest first."""
+    query = select(calibrations).order_by(calibrations.c.sequence.desc()).limit(limit)
+    if before_sequence is not None:
+        query = query.where(calibrations.c.sequence < before_sequence)
+    return [_calibration(row) for row in connection.execute(query)]
+
+
+def kept_out(connection: Connection, *, limit: int, offset: int) -> list[ObservationRow]:
+    """Observations that were kept out, newest first."""
+    order = (observations.c.applied_us.desc(), observations.c.prediction, observations.c.job, observations.c.restart)
+    query = select(observations).where(observations.c.learned == 0).order_by(*order).limit(limit).offset(offset)
+    return [_observation(row) for row in connection.execute(query)]
+
+
+def _active_sequence(connection: Connection) -> int:
+    newest = select(func.coalesce(func.max(calibrations.c.sequence), 0)).where(calibrations.c.state == "active")
+    return int(connection.execute(newest).scalar_one())
+
+
+def _retire(connection: Connection) -> None:
+    connection.execute(update(calibrations).where(calibrations.c.state == "active").values(state="retired"))
+
+
+def _calibration(row: Row[tuple[object, ...]]) -> CalibrationRow:
+    return CalibrationRow(**row._mapping)  # noqa: SLF001 - the documented name of SQLAlchemy's mapping view
+
+
+def _observation(row: Row[tuple[object, ...]]) -> ObservationRow:
+    values = dict(row._mapping)  # noqa: SLF001 - the documented name of SQLAlchemy's mapping view
+    return ObservationRow(**(values | {"learned": bool(values["learned"])}))

@@ -1,0 +1,81 @@
+"""The store of an embedded service without a database: it keeps nothing and knows nothing."""
+
+# ruff: noqa: ARG002 - a null twin takes what its sibling takes
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from peakgate.server.store.records import Attempt, CalibrationRow, EventRow, ObservationRow, PeakRow, PredictionRow, StoredPrediction
+
+
+class NullStore:
+    """Takes everything and returns nothing."""
+
+    keeps = False
+    shared = False
+
+    def ping(self) -> None:
+        """It is always there."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def add_predictions(self, rows: Sequence[PredictionRow]) -> None:
+        """Forgets them."""
+
+    def prediction(self, name: str) -> StoredPrediction | None:
+        """Never known."""
+        return None
+
+    def by_request(self, request_id: str) -> StoredPrediction | None:
+        """Never known."""
+        return None
+
+    def request_ids(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+    def predictions(self, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> Sequence[StoredPrediction]:
+        """None."""
+        return ()
+
+    def expire(self, before_us: int) -> int:
+        """Nothing to delete."""
+        return 0
+
+    def merge_peaks(self, rows: Sequence[PeakRow]) -> None:
+        """Forgets them."""
+
+    def add_event(self, event: EventRow) -> None:
+        """Forgets it."""
+
+    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
+        """None."""
+        return ()
+
+    def active_calibration(self) -> CalibrationRow | None:
+        """None: the prior holds."""
+        return None
+
+    def apply(self, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+        """Nothing is learned."""
+        return False
+
+    def calibration(self, version: str) -> CalibrationRow | None:
+        """Never known."""
+        return None
+
+    def calibration_before(self, sequence: int) -> CalibrationRow | None:
+        """Never known."""
+        return None
+
+    def calibrations(self, *, limit: int, before_sequence: int | None) -> Sequence[CalibrationRow]:
+        """None."""
+        return ()
+
+    def promote(self, sequence: int) -> None:
+        """Nothing to promote."""
+
+    def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
+        """None."""
+        return ()

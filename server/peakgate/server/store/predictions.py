@@ -1,0 +1,123 @@
+"""Predictions and their jobs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, Row, Select, and_, delete, exists, func, or_, select, update
+
+from peakgate.server.store.records import PredictionContent, PredictionRow, StoredPrediction
+from peakgate.server.store.session import insert_for
+from peakgate.server.store.tables import jobs, observations, peaks, predictions
+
+JOB_NAME_CHARACTERS = 200
+"""Of a job's name that are kept; a name identifies nothing."""
+
+
+def add(connection: Connection, rows: Sequence[PredictionRow]) -> None:
+    """Stores predictions. A repeated one, or one whose request id another replica has stored already, changes nothing."""
+    bodies = {row.content.job_digest: row.content.job for row in rows}
+    connection.execute(
+        insert_for(connection, jobs).on_conflict_do_nothing(),
+        [{"digest": digest, "body": zlib.compress(body)} for digest, body in bodies.items()],
+    )
+    connection.execute(insert_for(connection, predictions).on_conflict_do_nothing(), [_columns(row) for row in rows])
+
+
+def _columns(row: PredictionRow) -> dict[str, object]:
+    content = row.content
+    return {
+        "prediction": row.prediction,
+        "created_us": row.created_us,
+        "request_id": row.request_id,
+        "request_digest": row.request_digest,
+        "job_digest": content.job_digest,
+        "job_name": content.job_name[:JOB_NAME_CHARACTERS],
+        "verdict": content.verdict,
+        "group_name": content.group,
+        "required_bytes": content.required_bytes,
+        "device_bytes": content.device_bytes,
+        "bound_bytes": content.bound_bytes,
+        "total_bytes": content.total_bytes,
+        "model_version": content.model_version,
+        "calibration_version": content.calibration_version,
+        "answer": content.answer,
+        "state": "",
+    }
+
+
+def _selected() -> Select[tuple[object, ...]]:
+    observed = select(func.coalesce(func.max(peaks.c.peak_bytes), 0)).where(peaks.c.prediction == predictions.c.prediction)
+    body, observed_bytes = jobs.c.body.label("job_body"), observed.scalar_subquery().label("observed_bytes")
+    return select(predictions, body, observed_bytes).join(jobs, jobs.c.digest == predictions.c.job_digest)
+
+
+def by_name(connection: Connection, prediction: str) -> StoredPrediction | None:
+    """One prediction."""
+    row = connection.execute(_selected().where(predictions.c.prediction == prediction)).first()
+    return _stored(row) if row is not None else None
+
+
+def by_request(connection: Connection, request_id: str) -> StoredPrediction | None:
+    """The prediction that answered a request id."""
+    row = connection.execute(_selected().where(predictions.c.request_id == request_id)).first()
+    return _stored(row) if row is not None else None
+
+
+def request_ids(connection: Connection) -> list[str]:
+    """Every request id that was answered."""
+    return list(connection.execute(select(predictions.c.request_id).where(predictions.c.request_id.is_not(None))).scalars())
+
+
+def page(connection: Connection, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> list[StoredPrediction]:
+    """Predictions, newest first, older than the one at (created_us, prediction) `before`."""
+    query = _selected().order_by(predictions.c.created_us.desc(), predictions.c.prediction.desc()).limit(limit)
+    if before is not None:
+        created_us, prediction = before
+        same_moment = and_(predictions.c.created_us == created_us, predictions.c.prediction < prediction)
+        query = query.where(or_(predictions.c.created_us < created_us, same_moment))
+    if observed_only:
+        query = query.where(predictions.c.state != "")
+    return [_stored(row) for row in connection.execute(query)]
+
+
+def bind(connection: Connection, names: Iterable[str], *, state: str) -> None:
+    """Marks predictions as used by a job, so that they do not expire. `running` does not replace a later state."""
+    statement = update(predictions).where(predictions.c.prediction.in_(sorted(set(names)))).values(state=state)
+    connection.execute(statement.where(predictions.c.state == "") if state == "running" else statement)
+
+
+def expire(connection: Connection, before_us: int) -> int:
+    """Deletes predictions from before `before_us` that no job uses, and jobs without a prediction. Returns how many predictions."""
+    unused = and_(predictions.c.state == "", predictions.c.created_us < before_us)
+    observed = exists().where(observations.c.prediction == predictions.c.prediction)
+    deleted = connection.execute(delete(predictions).where(unused, ~observed)).rowcount
+    connection.execute(delete(jobs).where(~exists().where(predictions.c.job_digest == jobs.c.digest)))
+    return deleted
+
+
+def _stored(row: Row[tuple[object, ...]]) -> StoredPrediction:
+    values = row._mapping  # noqa: SLF001 - the documented name of SQLAlchemy's mapping view
+    content = PredictionContent(
+        job=zlib.decompress(values["job_body"]),
+        job_digest=values["job_digest"],
+        job_name=values["job_name"],
+        verdict=values["verdict"],
+        group=values["group_name"],
+        required_bytes=values["required_bytes"],
+        device_bytes=values["device_bytes"],
+        bound_bytes=values["bound_bytes"],
+        total_bytes=values["total_bytes"],
+        model_version=values["model_version"],
+        calibration_version=values["calibration_version"],
+        answer=values["answer"],
+    )
+    prediction = PredictionRow(
+        prediction=values["prediction"],
+        created_us=values["created_us"],
+        request_id=values["request_id"],
+        request_digest=values["request_digest"],
+        content=content,
+    )
+    return StoredPrediction(row=prediction, state=values["state"], observed_device_bytes=values["observed_bytes"])

@@ -1,0 +1,144 @@
+"""Records that go into the store and come out of it. Times are microseconds since the epoch, sizes bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TERMINAL_EVENTS = ("finished", "failed", "oom", "cancelled")
+"""Job events after which nothing more is observed."""
+
+EVENTS = ("started", *TERMINAL_EVENTS)
+
+FLAGS: dict[str, int] = {"censored": 1, "preallocated": 2, "unattributed": 4, "mps": 8, "truncated": 16}
+"""Why a peak is not exact, as bits: flags of several reports are united by a bitwise or."""
+
+OTHER_FLAG = 1 << 30
+"""Any flag that this version does not know: the peak is not exact, for a reason that a newer agent has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionContent:
+    """What equal predictions share."""
+
+    job: bytes
+    job_digest: str
+    job_name: str
+    verdict: str
+    group: str
+    required_bytes: int
+    device_bytes: int
+    bound_bytes: int
+    total_bytes: int
+    model_version: str
+    calibration_version: str
+    answer: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionRow:
+    """One prediction. `request_digest` tells whether a repeated `request_id` came with the same body."""
+
+    prediction: str
+    created_us: int
+    request_id: str | None
+    request_digest: str | None
+    content: PredictionContent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPrediction:
+    """A prediction with what was seen of its job. `observed_device_bytes` is 0 before anything was reported."""
+
+    row: PredictionRow
+    state: str
+    observed_device_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeakRow:
+    """The highest memory of one process on one GPU; process 0 is the whole job on that GPU. The first eight fields are the key."""
+
+    cluster: str
+    node: str
+    gpu_uuid: str
+    job: str
+    restart: int
+    prediction: str
+    pid: int
+    pid_start_ticks: int
+    gpu_name: str
+    gpu_total_bytes: int
+    peak_bytes: int
+    source: str
+    torch_allocated_bytes: int
+    torch_reserved_bytes: int
+    first_us: int
+    last_us: int
+    peak_us: int
+    samples: int
+    gaps: int
+    flags: int
+    ended: int
+    uid: int
+    boot_id: str
+    agent_version: str
+    driver_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """The start or the end of one attempt of a job."""
+
+    cluster: str
+    job: str
+    restart: int
+    prediction: str
+    event: str
+    event_us: int
+    exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One attempt of a job whose end was seen: its prediction's figures, its peaks, and its terminal event (empty: none)."""
+
+    prediction: str
+    job: str
+    restart: int
+    group: str
+    required_bytes: int
+    device_bytes: int
+    event: str
+    finished_us: int
+    peaks: tuple[PeakRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationRow:
+    """What became of an attempt: learned, or kept out with a reason word and a line for a person."""
+
+    prediction: str
+    job: str
+    restart: int
+    observed_bytes: int
+    predicted_bytes: int
+    lower_bytes: int
+    upper_bytes: int | None
+    finished_us: int
+    applied_us: int
+    learned: bool
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationRow:
+    """One version of the calibration. `groups` and `body` are JSON; `sequence` is 0 before it is stored."""
+
+    sequence: int
+    version: str
+    state: str
+    created_us: int
+    observations: int
+    groups: str
+    body: str

@@ -1,0 +1,52 @@
+"""Transactions, and the one place where a broken database becomes an error of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, Engine, Table
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from peakgate.server.errors import PeakgateError
+
+Insert = postgresql.Insert | sqlite.Insert
+
+
+class Sessions:
+    """Transactions on one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._writer = engine.execution_options(peakgate_writes=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A consistent view. Raises STORE_UNAVAILABLE."""
+        with _translated(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction, committed at the end. Raises STORE_UNAVAILABLE, and then nothing was written."""
+        with _translated(), self._writer.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Closes the pool."""
+        self._engine.dispose()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        raise PeakgateError("STORE_UNAVAILABLE", f"the database is away: {cause}", hint="try again") from error
+
+
+def insert_for(connection: Connection, table: Table) -> Insert:
+    """An INSERT with ON CONFLICT, which SQLite and PostgreSQL spell alike."""
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)

@@ -1,0 +1,120 @@
+"""The store on SQLAlchemy Core."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import Engine, select
+
+from peakgate.server.store import calibrations, peaks, predictions
+from peakgate.server.store.records import Attempt, CalibrationRow, EventRow, ObservationRow, PeakRow, PredictionRow, StoredPrediction
+from peakgate.server.store.session import Sessions
+
+
+class SqlStore:
+    """A store on SQLite or PostgreSQL whose tables exist."""
+
+    keeps = True
+
+    def __init__(self, engine: Engine) -> None:
+        self._sessions = Sessions(engine)
+        self.shared = engine.dialect.name != "sqlite"
+
+    def ping(self) -> None:
+        """Raises when the database is away."""
+        with self._sessions.reading() as connection:
+            connection.execute(select(1))
+
+    def close(self) -> None:
+        """Ends all connections."""
+        self._sessions.close()
+
+    def add_predictions(self, rows: Sequence[PredictionRow]) -> None:
+        """Stores predictions; repeated ones change nothing."""
+        with self._sessions.writing() as connection:
+            predictions.add(connection, rows)
+
+    def prediction(self, name: str) -> StoredPrediction | None:
+        """One prediction."""
+        with self._sessions.reading() as connection:
+            return predictions.by_name(connection, name)
+
+    def by_request(self, request_id: str) -> StoredPrediction | None:
+        """The prediction that answered a request id."""
+        with self._sessions.reading() as connection:
+            return predictions.by_request(connection, request_id)
+
+    def request_ids(self) -> Sequence[str]:
+        """Every request id that was answered."""
+        with self._sessions.reading() as connection:
+            return predictions.request_ids(connection)
+
+    def predictions(self, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> Sequence[StoredPrediction]:
+        """Predictions, newest first."""
+        with self._sessions.reading() as connection:
+            return predictions.page(connection, limit=limit, before=before, observed_only=observed_only)
+
+    def expire(self, before_us: int) -> int:
+        """Deletes unused predictions from before a moment; returns how many."""
+        with self._sessions.writing() as connection:
+            return predictions.expire(connection, before_us)
+
+    def merge_peaks(self, rows: Sequence[PeakRow]) -> None:
+        """Merges peaks by maximum; committed when it returns."""
+        with self._sessions.writing() as connection:
+            peaks.merge(connection, rows)
+
+    def add_event(self, event: EventRow) -> None:
+        """Stores a job event; committed when it returns."""
+        with self._sessions.writing() as connection:
+            peaks.add_event(connection, event)
+
+    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
+        """Attempts whose end was seen and that were not learned from, oldest end first."""
+        with self._sessions.reading() as connection:
+            return peaks.due(connection, names=names, settled_before_us=settled_before_us)
+
+    def active_calibration(self) -> CalibrationRow | None:
+        """The active version; None before anything was learned."""
+        with self._sessions.reading() as connection:
+            return calibrations.active(connection)
+
+    def apply(self, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+        """Marks an observation as applied and activates `new`, in one transaction. False: somebody else was first."""
+        with self._sessions.writing() as connection:
+            return calibrations.apply(connection, observation, new, expected_sequence=expected_sequence)
+
+    def calibration(self, version: str) -> CalibrationRow | None:
+        """A version by its name."""
+        with self._sessions.reading() as connection:
+            return calibrations.by_version(connection, version)
+
+    def calibration_before(self, sequence: int) -> CalibrationRow | None:
+        """The version that was made before another."""
+        with self._sessions.reading() as connection:
+            return calibrations.before(connection, sequence)
+
+    def calibrations(self, *, limit: int, before_sequence: int | None) -> Sequence[CalibrationRow]:
+        """Versions, newest first."""
+        with self._sessions.reading() as connection:
+            return calibrations.page(connection, limit=limit, before_sequence=before_sequence)
+
+    def promote(self, sequence: int) -> None:
+        """Makes a stored version the active one."""
+        with self._sessions.writing() as connection:
+            calibrations.promote(connection, sequence)
+
+    def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
+        """Observations that were kept out, newest first."""
+        with self._sessions.reading() as connection:
+            return calibrations.kept_out(connection, limit=limit, offset=offset)
+
+
+def open_store(url: str) -> SqlStore:
+    """The store at `url`, its tables brought up to date. Raises STORE_UNAVAILABLE with what to do."""
+    from peakgate.server.store.engine import open_engine
+    from peakgate.server.store.migrate import upgrade_engine
+
+    engine = open_engine(url)
+    upgrade_engine(engine)
+    return SqlStore(engine)

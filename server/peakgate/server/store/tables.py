@@ -1,0 +1,112 @@
+"""The tables. `migrations/` makes the same ones, which a test compares."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text
+
+NAMES = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "uq": "uq_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s",
+         "fk": "fk_%(table_name)s_%(column_0_N_name)s"}
+metadata = MetaData(naming_convention=NAMES)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("digest", String(64), primary_key=True),  # SHA-256 of the serialised job: equal jobs are stored once
+    Column("body", LargeBinary, nullable=False),
+)
+
+predictions = Table(
+    "predictions",
+    metadata,
+    Column("prediction", String(64), primary_key=True),
+    Column("created_us", BigInteger, nullable=False),
+    Column("request_id", String(128), unique=True),
+    Column("request_digest", String(64)),
+    Column("job_digest", String(64), ForeignKey("jobs.digest"), nullable=False, index=True),
+    Column("job_name", String(200), nullable=False),
+    Column("verdict", String(16), nullable=False),
+    Column("group_name", String(200), nullable=False),
+    Column("required_bytes", BigInteger, nullable=False),
+    Column("device_bytes", BigInteger, nullable=False),
+    Column("bound_bytes", BigInteger, nullable=False),
+    Column("total_bytes", BigInteger, nullable=False),
+    Column("model_version", String(64), nullable=False),
+    Column("calibration_version", String(64), nullable=False),
+    Column("answer", LargeBinary, nullable=False),
+    Column("state", String(16), nullable=False),  # running finished oom failed cancelled; empty: bound to no job, expires
+)
+Index("ix_predictions_newest", predictions.c.created_us, predictions.c.prediction)
+
+PEAK_KEY = ("cluster", "node", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks")
+
+peaks = Table(
+    "peaks",
+    metadata,
+    Column("cluster", String(256), primary_key=True),
+    Column("node", String(256), primary_key=True),
+    Column("gpu_uuid", String(128), primary_key=True),
+    Column("job", String(256), primary_key=True),
+    Column("restart", BigInteger, primary_key=True, autoincrement=False),
+    Column("prediction", String(256), primary_key=True, index=True),  # no foreign key: it comes from a job's environment
+    Column("pid", BigInteger, primary_key=True, autoincrement=False),
+    Column("pid_start_ticks", BigInteger, primary_key=True, autoincrement=False),
+    Column("gpu_name", String(256), nullable=False),
+    Column("gpu_total_bytes", BigInteger, nullable=False),
+    Column("peak_bytes", BigInteger, nullable=False),
+    Column("source", String(32), nullable=False),
+    Column("torch_allocated_bytes", BigInteger, nullable=False),
+    Column("torch_reserved_bytes", BigInteger, nullable=False),
+    Column("first_us", BigInteger, nullable=False),
+    Column("last_us", BigInteger, nullable=False),
+    Column("peak_us", BigInteger, nullable=False),
+    Column("samples", BigInteger, nullable=False),
+    Column("gaps", BigInteger, nullable=False),
+    Column("flags", Integer, nullable=False),
+    Column("ended", Integer, nullable=False),
+    Column("uid", BigInteger, nullable=False),
+    Column("boot_id", String(256), nullable=False),
+    Column("agent_version", String(256), nullable=False),
+    Column("driver_version", String(256), nullable=False),
+)
+
+job_events = Table(
+    "job_events",
+    metadata,
+    Column("cluster", String(256), primary_key=True),
+    Column("job", String(256), primary_key=True),
+    Column("restart", BigInteger, primary_key=True, autoincrement=False),
+    Column("prediction", String(256), primary_key=True, index=True),
+    Column("event", String(16), primary_key=True),
+    Column("event_us", BigInteger, nullable=False),
+    Column("exit_code", Integer),
+)
+
+observations = Table(
+    "observations",
+    metadata,
+    Column("prediction", String(64), ForeignKey("predictions.prediction"), primary_key=True),
+    Column("job", String(256), primary_key=True),
+    Column("restart", BigInteger, primary_key=True, autoincrement=False),
+    Column("observed_bytes", BigInteger, nullable=False),
+    Column("predicted_bytes", BigInteger, nullable=False),
+    Column("lower_bytes", BigInteger, nullable=False),
+    Column("upper_bytes", BigInteger),
+    Column("finished_us", BigInteger, nullable=False),
+    Column("applied_us", BigInteger, nullable=False),
+    Column("learned", Integer, nullable=False),
+    Column("reason", String(64), nullable=False),
+    Column("message", Text, nullable=False),
+)
+Index("ix_observations_kept_out", observations.c.learned, observations.c.applied_us)
+
+calibrations = Table(
+    "calibrations",
+    metadata,
+    Column("sequence", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("version", String(64), nullable=False, index=True),
+    Column("state", String(16), nullable=False),  # active retired
+    Column("created_us", BigInteger, nullable=False),
+    Column("observations", BigInteger, nullable=False),
+    Column("groups", Text, nullable=False),
+    Column("body", Text, nullable=False),
+)

@@ -1,0 +1,73 @@
+"""`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come. Without a part: all."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report, traced_figures, traced_line, traced_sets
+from tests.bench.coldstart import cold_start_seconds
+from tests.bench.overhead import measure_overhead, report
+from tests.bench.programs import ROOT
+
+BOUNDS = yaml.safe_load((Path(__file__).parent / "bounds.yaml").read_text())
+
+
+def overhead() -> bool:
+    """Prints the cost of a call; whether the bar holds."""
+    bar: float = BOUNDS["warm_predict_ratio"]["bar"]
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure_overhead(Path(folder), rounds=5, calls=4000, fresh_calls=400)
+    print(report(found, bar))
+    return found.ratio("warm") <= bar
+
+
+def coldstart() -> bool:
+    """Prints the cold start; whether the bar holds."""
+    bar: float = BOUNDS["cold_start_seconds"]["bar"]
+    job = next(iter(sorted((ROOT / "examples").glob("*.yaml"))))
+    best = cold_start_seconds(job)
+    verdict = "holds" if best <= bar else "BROKEN"
+    print(f"cold start of `peakgate predict {job.relative_to(ROOT)}`: {best:.2f} s, best of three (bar {bar} s: {verdict})")
+    return best <= bar
+
+
+def accuracy() -> bool:
+    """Prints the error tables; whether every job was judged (UNDECIDED is a judgement)."""
+    published = answered_rows("published_jobs")
+    traced = {path.stem: answered_rows(path.stem) for path in traced_sets()}
+    print(published_report(published) + "\n\n" + TRACED_HEADER)
+    for name, pairs in traced.items():
+        print(traced_line(name, traced_figures(pairs)))
+    errors = [answer["error"] for pairs in (published, *traced.values()) for _, answer in pairs if "error" in answer]
+    print(f"errors in place of an answer: {len(errors)}", *errors[:5], sep="\n")
+    return not errors
+
+
+PARTS: dict[str, Callable[[], bool]] = {"overhead": overhead, "coldstart": coldstart, "accuracy": accuracy}
+
+
+def main() -> int:
+    """Runs the parts that were named; 1 when a bar is broken."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}")
+    names = parser.parse_args().parts or list(PARTS)
+    if unknown := [name for name in names if name not in PARTS]:
+        parser.error(f"no such part: {', '.join(unknown)}")
+    broken = []
+    for name in names:
+        print(f"== {name}", flush=True)
+        if not PARTS[name]():
+            broken.append(name)
+        print(flush=True)
+    if broken:
+        print(f"broken: {', '.join(broken)}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

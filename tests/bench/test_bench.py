@@ -1,0 +1,53 @@
+"""A small form of the bench: the real command and the real service, held to a multiple of the bars."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.bench.accuracy import answered_rows, traced_sets
+from tests.bench.coldstart import cold_start_seconds
+from tests.bench.overhead import KINDS, Overhead, Sample, measure_overhead, report
+from tests.bench.programs import ROOT
+
+BOUNDS = yaml.safe_load((Path(__file__).parent / "bounds.yaml").read_text())
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+
+
+def bar(name: str) -> float:
+    """The bar with the room that the suite gives it."""
+    return float(BOUNDS[name]["bar"]) * float(BOUNDS["suite_factor"])
+
+
+def test_a_warm_prediction_costs_a_few_empty_calls(tmp_path: Path) -> None:
+    """Server CPU of a Predict of a job seen before, over an empty echo, stays within the bar."""
+    found = measure_overhead(tmp_path, rounds=3, calls=1200, fresh_calls=100)
+    assert found.ratio("warm") <= bar("warm_predict_ratio"), report(found, bar("warm_predict_ratio"))
+
+
+def test_the_command_starts_fast() -> None:
+    """`peakgate predict FILE` without a server answers within the bar."""
+    assert cold_start_seconds(EXAMPLES[0]) <= bar("cold_start_seconds")
+
+
+@pytest.mark.parametrize("name", ["published_jobs", *(path.stem for path in traced_sets())])
+def test_every_golden_job_is_judged(name: str) -> None:
+    """Jobs from all over the file get a verdict (UNDECIDED is one); none is an error."""
+    errors = [(row.get("id") or row["architecture"], answer["error"]) for row, answer in answered_rows(name, limit=24) if "error" in answer]
+    assert errors == []
+
+
+def test_every_bound_says_what_it_means_and_what_set_it() -> None:
+    """A bar without trials is a wish."""
+    bounds = {name: bound for name, bound in BOUNDS.items() if name != "suite_factor"}
+    assert all(bound["meaning"] and bound["trials"] for bound in bounds.values())
+
+
+def test_the_report_names_a_broken_bar() -> None:
+    """The ratio is taken within a round, its median over the rounds, and a bar that does not hold is called broken."""
+    cpu_seconds = {"echo": (1.0, 2.0, 1.0), "warm": (2.0, 4.0, 5.0), "fresh": (9.0, 9.0, 9.0)}
+    found = Overhead({kind: [Sample(1000, cpu, 1.0, 0.01, 0.0) for cpu in cpu_seconds[kind]] for kind in KINDS})
+    assert found.ratios("warm") == [2.0, 2.0, 5.0]
+    assert "BROKEN" in report(found, warm_bar=1.9)
+    assert "BROKEN" not in report(found, warm_bar=2.0)

@@ -1,0 +1,31 @@
+"""Generated files are what their generators make."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.contract.sources import ROOT
+
+API = Path("peakgate") / "v1"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The generated files in a folder, by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.stem.endswith(("_pb2", "_pb2_grpc"))}
+
+
+def test_the_protobuf_code_is_what_the_generator_makes(tmp_path: Path) -> None:
+    """The checked-in code equals regenerated code byte for byte, with no file more or less."""
+    subprocess.run([sys.executable, "proto/generate.py", str(tmp_path)], cwd=ROOT, check=True)
+    want, got = contents(tmp_path / API), contents(ROOT / "proto" / API)
+    assert sorted(got) == sorted(want)
+    assert [name for name in want if got[name] != want[name]] == [], "run `make gen`"
+
+
+def test_the_dashboard_is_what_its_script_makes(tmp_path: Path) -> None:
+    """The checked-in Grafana dashboard equals the generated one."""
+    made = tmp_path / "peakgate.json"
+    subprocess.run([sys.executable, "deploy/grafana/build.py", str(made)], cwd=ROOT, check=True)
+    assert (ROOT / "deploy/grafana/peakgate.json").read_text() == made.read_text(), "run `make gen`"

@@ -1,0 +1,62 @@
+"""How the code reads: a file fits in a head, a function does one thing, a test says what it holds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.contract.sources import ROOT, sources
+
+LONGEST_FILE_LINES = 400
+LONGEST_FUNCTION_LINES = 50
+# Longer files, each with its reason.
+LONG_FILES = {
+    "server/peakgate/memory/catalog/models.py": "a table: one row a model",
+    "server/peakgate/memory/catalog/gpus.py": "a table: one row a GPU",
+}
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    """Every function of a file, methods and nested ones too."""
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def modules_of_tests() -> list[tuple[Path, ast.Module]]:
+    """Test files with their syntax trees."""
+    return [(path, ast.parse(path.read_text())) for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+
+
+def test_files_are_short() -> None:
+    """No file is longer than 400 lines, but for the tables that say why."""
+    long = [str(source.path.relative_to(ROOT)) for source in sources() if len(source.path.read_text().splitlines()) > LONGEST_FILE_LINES]
+    assert [name for name in long if name not in LONG_FILES] == []
+
+
+def test_functions_are_short() -> None:
+    """No function is longer than 50 lines."""
+    trees = [(source.path, source.tree) for source in sources()] + modules_of_tests()
+    spans = [(path, function, (function.end_lineno or 0) - function.lineno + 1) for path, tree in trees for function in functions(tree)]
+    assert [f"{path}:{function.lineno} {function.name}: {lines}" for path, function, lines in spans if lines > LONGEST_FUNCTION_LINES] == []
+
+
+def test_public_names_are_documented() -> None:
+    """Every module, class and top-level function that others may use has a docstring."""
+    missing = []
+    for source in sources():
+        public = [node for node in source.tree.body if isinstance(node, Function | ast.ClassDef) and not node.name.startswith("_")]
+        missing += [f"{source.path}:{node.lineno} {node.name}" for node in public if not ast.get_docstring(node)]
+        missing += [] if ast.get_docstring(source.tree) else [f"{source.path}: module"]
+    assert missing == []
+
+
+def test_every_test_states_its_behaviour() -> None:
+    """Each test function has a docstring."""
+    missing = [
+        f"{path}:{test.lineno} {test.name}"
+        for path, tree in modules_of_tests()
+        for test in functions(tree)
+        if test.name.startswith("test_") and not ast.get_docstring(test)
+    ]
+    assert missing == []
