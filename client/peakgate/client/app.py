@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from peakgate.client.commands.agent import agent
-from peakgate.client.commands.catalog import catalog
-from peakgate.client.commands.db import app as db
-from peakgate.client.commands.doctor import doctor
-from peakgate.client.commands.explain import explain
-from peakgate.client.commands.jobs import jobs
-from peakgate.client.commands.predict import predict
-from peakgate.client.commands.schema import schema
-from peakgate.client.commands.serve import serve
-from peakgate.client.commands.suggest import suggest
+VERBS = ("predict", "suggest", "explain", "jobs", "catalog", "schema", "serve", "agent", "doctor", "db")
+"""Each is a module of `commands`, and in it the function or the group of that name."""
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-for verb in (predict, suggest, explain, jobs, catalog, schema, serve, agent, doctor):
-    app.command()(verb)
-app.add_typer(db, name="db")
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """The command for these arguments: with the one verb that they call, or with all of them to be listed.
+
+    Typer builds every option of every verb that it is given, which takes longer than the answer to a job.
+    """
+    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app.callback()(_peakgate)
+    called = arguments[0] if arguments else ""
+    for verb in (called,) if called in VERBS else VERBS:
+        member = getattr(import_module(f"peakgate.client.commands.{verb}"), verb)
+        if isinstance(member, typer.Typer):
+            app.add_typer(member, name=verb)
+        else:
+            app.command()(member)
+    return app
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the form of an option's callback
@@ -32,8 +37,8 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the form of an optio
         raise typer.Exit
 
 
-@app.callback()
-def _peakgate(
-    *, _version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Shows the version.")] = False
-) -> None:
+Version = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Shows the version.")]
+
+
+def _peakgate(*, _version: Version = False) -> None:
     """Says before a training job is queued whether its worst GPU runs out of memory, when, and what makes it fit."""

@@ -199,16 +199,17 @@ def open_client(server: str | None = None, db: str | None = None) -> Iterator[Cl
 def _open_embedded(database_url: str | None) -> Iterator[Client]:
     try:
         from peakgate.server.embedded import open_embedded
+        from peakgate.server.errors import PeakgateError as ServerError
     except ImportError as error:
         raise InputError(
             f"the service inside the command needs {error.name}: pip install 'peakgate[server]', or name a running one with --server",
             reason="PACKAGE_MISSING",
         ) from error
-    with (
-        open_embedded(database_url) as target,
-        grpc.insecure_channel(target, options=_OPTIONS) as channel,
-    ):
-        yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+    try:
+        with open_embedded(database_url) as target, grpc.insecure_channel(target, options=_OPTIONS) as channel:
+            yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+    except ServerError as error:  # the database cannot be used
+        raise PeakgateError(error.message, code=error.code.name, reason=error.reason) from error
 
 
 def _predict_request(job: TrainingJob, *, brief: bool, validate_only: bool) -> PredictRequest:

@@ -22,11 +22,11 @@ def main() -> None:
 
 
 def _run() -> int:
-    from peakgate.client.app import app
+    from peakgate.client.app import app_for
     from peakgate.client.errors import PeakgateError
 
     try:
-        app()
+        app_for(sys.argv[1:])()
     except PeakgateError as error:
         from peakgate.client.output import report
 

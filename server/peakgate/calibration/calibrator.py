@@ -85,13 +85,13 @@ class Calibrator:
         """
         try:
             return cls._from_state(state)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"the calibration state cannot be read: {error!r}; replay the observations") from error
 
     @classmethod
     def _from_state(cls, state: Mapping[str, object]) -> Calibrator:
         if state["format"] != STATE_FORMAT:
-            raise ValueError(f"the calibration state has format {state['format']}, not {STATE_FORMAT}; replay the observations")
+            raise ValueError(f"its format is {state['format']}, not {STATE_FORMAT}")
         epoch, count, columns, rows = state["epoch"], state["count"], state["columns"], state["rows"]
         learned = state["learned_by_group"]
         if not (isinstance(epoch, str) and isinstance(count, int) and isinstance(columns, list) and isinstance(rows, list)):
@@ -103,6 +103,8 @@ class Calibrator:
         calibrator._learned_by_group.update(learned)
         for row in rows:
             observation = Observation(**dict(zip(columns, row, strict=True)))
+            if not judge(observation).learned:
+                raise ValueError(f"it holds a row that was never learned: {observation}")
             calibrator._rows[observation.prediction] = observation
         return calibrator
 

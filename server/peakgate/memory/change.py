@@ -39,5 +39,5 @@ def _set(node: Any, path: list[str], value: Value) -> Any:
     child = getattr(node, name)
     if child is None:
         hint = get_type_hints(type(node))[name]
-        child = next(each for each in get_args(hint) if is_dataclass(each))()
+        child = next(each for each in get_args(hint) if isinstance(each, type) and is_dataclass(each))()
     return replace(node, **{name: _set(child, rest, value)})

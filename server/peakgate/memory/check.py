@@ -14,20 +14,55 @@ from peakgate.memory.model import transformer_of
 from peakgate.memory.prediction import FieldError, JobError
 
 LARGEST = {
-    "batch.micro_batch_size": 1 << 20, "batch.sequence_length": 1 << 27, "batch.target_length": 1 << 27, "parallelism": 1 << 20,
-    "model.transformer": 1 << 24, "gpu.memory_bytes": 1 << 50, "gpu.count": 1 << 20, "batch": 1 << 27,
+    "batch.micro_batch_size": 1 << 20,
+    "batch.sequence_length": 1 << 27,
+    "batch.target_length": 1 << 27,
+    "parallelism": 1 << 20,
+    "model.transformer": 1 << 24,
+    "gpu.memory_bytes": 1 << 50,
+    "gpu.count": 1 << 20,
+    "batch": 1 << 27,
 }
 """Sizes beyond these are a mistake, not a job (the longest prefix of a path counts)."""
 
 ANY_SIZE = ("model.parameters", "node.host_memory_bytes", "framework.zero")
 ZERO_IS_A_SIZE = (
-    "model.transformer.max_positions", "model.transformer.encoder_layers", "model.transformer.sliding_window", "model.transformer.mtp_layers",
-    "model.transformer.experts", "model.transformer.experts_per_token", "model.transformer.shared_experts",
-    "model.transformer.expert_ffn_hidden_size", "model.transformer.dense_layers", "model.transformer.mla", "evaluate", "batch.target_length", "checkpointing.layers",
-    "gpu.memory_bytes", "node.host_memory_bytes", "framework", "model.operations", "batch.micro_batch_size", "batch.sequence_length",
-    "batch.image_size", "batch.patch_size", "lora.dropout", "model.transformer.kv_heads", "model.transformer.head_dim",
+    "model.transformer.max_positions",
+    "model.transformer.encoder_layers",
+    "model.transformer.sliding_window",
+    "model.transformer.mtp_layers",
+    "model.transformer.experts",
+    "model.transformer.experts_per_token",
+    "model.transformer.shared_experts",
+    "model.transformer.expert_ffn_hidden_size",
+    "model.transformer.dense_layers",
+    "model.transformer.mla",
+    "evaluate",
+    "batch.target_length",
+    "checkpointing.layers",
+    "gpu.memory_bytes",
+    "node.host_memory_bytes",
+    "framework",
+    "model.operations",
+    "batch.micro_batch_size",
+    "batch.sequence_length",
+    "batch.image_size",
+    "batch.patch_size",
+    "model.transformer.kv_heads",
+    "model.transformer.head_dim",
 )
 """Fields whose 0 means none or not stated."""
+
+
+SHARES = (
+    "dropout.attention",
+    "dropout.hidden",
+    "lora.dropout",
+    "checkpointing.budget",
+    "method.generation.memory_fraction",
+    "model.operations.layers",
+)
+"""Fields from 0 to 1."""
 
 
 def check(job: Job) -> None:
@@ -55,7 +90,9 @@ def world_of(job: Job) -> int:
 def _one_model(job: Job) -> Iterator[FieldError]:
     named = [field.name for field in fields(job.model) if getattr(job.model, field.name) is not None]
     if not named:
-        yield FieldError(field="model", description="is missing: give one of preset, hf_config, transformer, operations, profile, parameters")
+        yield FieldError(
+            field="model", description="is missing: give one of preset, hf_config, transformer, operations, profile, parameters"
+        )
     if len(named) > 1:
         yield FieldError(field="model", description=f"has {len(named)} descriptions ({', '.join(named)}): keep one")
 
@@ -90,14 +127,14 @@ def _problem(path: str, value: object) -> str:
         return ""
     if not math.isfinite(value):
         return f"{value} is not a number"
-    return _float_problem(path, value) if isinstance(value, float) else _size_problem(path, value)
+    return _share_problem(value) if path in SHARES else _size_problem(path, value)
 
 
-def _float_problem(path: str, value: float) -> str:
+def _share_problem(value: float) -> str:
     return "" if 0 <= value <= 1 else f"{value:g} is outside 0 to 1"
 
 
-def _size_problem(path: str, value: int) -> str:
+def _size_problem(path: str, value: float) -> str:
     smallest = 0 if path.startswith(ZERO_IS_A_SIZE) else 1
     if value < smallest:
         return f"{value} is {'negative' if value < 0 else 'too small'}: give {smallest} or more"
@@ -125,13 +162,15 @@ def _dimensions(job: Job) -> Iterator[FieldError]:
     if t is None:
         return
     if job.model.transformer is not None:
-        for name in ("layers", "hidden_size", "heads", "vocab_size"):
+        for name in ("layers", "hidden_size", "heads"):
             if not getattr(t, name):
                 yield FieldError(field=f"{where}.{name}", description="is missing: give a positive number")
         if not t.block:
             yield FieldError(field=f"{where}.block", description="is missing: give a Hugging Face model_type, or gpt")
     if t.heads and t.hidden_size and not t.head_dim and t.hidden_size % t.heads:
-        yield FieldError(field=f"{where}.heads", description=f"{t.heads} heads do not divide hidden_size {t.hidden_size}: change one, or state head_dim")
+        yield FieldError(
+            field=f"{where}.heads", description=f"{t.heads} heads do not divide hidden_size {t.hidden_size}: change one, or state head_dim"
+        )
     if t.heads and t.kv_heads and t.heads % t.kv_heads:
         yield FieldError(field=f"{where}.kv_heads", description=f"{t.kv_heads} key-value heads do not divide {t.heads} heads")
     if t.experts and (t.experts_per_token or 0) > t.experts:
@@ -145,20 +184,34 @@ def _degrees(job: Job) -> Iterator[FieldError]:
     if world % model:
         yield FieldError(
             field="parallelism.world_size",
-            description=f"{world} is no multiple of tensor {tensor} × pipeline {pipeline} × context {context} = {model}: use {-(-world // model) * model}",
+            description=f"{world} is no multiple of tensor {tensor} × pipeline {pipeline} × context {context} = {model}: "
+            f"use {-(-world // model) * model}",
         )
         return
     data = world // model
     if p.world_size and job.gpu.count and p.world_size != job.gpu.count:
-        yield FieldError(field="gpu.count", description=f"{job.gpu.count} GPUs for a world of {p.world_size}: make them equal, or leave one out")
+        yield FieldError(
+            field="gpu.count", description=f"{job.gpu.count} GPUs for a world of {p.world_size}: make them equal, or leave one out"
+        )
     if p.shard_degree and (data * context) % p.shard_degree:
-        yield FieldError(field="parallelism.shard_degree", description=f"{p.shard_degree} does not divide data × context = {data * context}")
+        yield FieldError(
+            field="parallelism.shard_degree", description=f"{p.shard_degree} does not divide data × context = {data * context}"
+        )
     if p.expert and (data * context * tensor) % p.expert:
-        yield FieldError(field="parallelism.expert", description=f"{p.expert} does not divide data × context × tensor = {data * context * tensor}")
+        yield FieldError(
+            field="parallelism.expert", description=f"{p.expert} does not divide data × context × tensor = {data * context * tensor}"
+        )
     t, _ = transformer_of(job.model)
     if t is not None and t.heads and t.heads % tensor:
         yield FieldError(field="parallelism.tensor", description=f"{tensor} does not divide {t.heads} heads")
     if t is not None and t.layers and pipeline > t.layers + (t.encoder_layers or 0):
         yield FieldError(field="parallelism.pipeline", description=f"{pipeline} stages for {t.layers} layers")
-    if p.stage_layers and t is not None and t.layers and (len(p.stage_layers) != pipeline or sum(p.stage_layers) != t.layers + (t.encoder_layers or 0)):
-        yield FieldError(field="parallelism.stage_layers", description=f"{list(p.stage_layers)} must be {pipeline} stages that sum to {t.layers} layers")
+    if (
+        p.stage_layers
+        and t is not None
+        and t.layers
+        and (len(p.stage_layers) != pipeline or sum(p.stage_layers) != t.layers + (t.encoder_layers or 0))
+    ):
+        yield FieldError(
+            field="parallelism.stage_layers", description=f"{list(p.stage_layers)} must be {pipeline} stages that sum to {t.layers} layers"
+        )

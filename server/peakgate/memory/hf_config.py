@@ -32,7 +32,14 @@ NAMES: dict[str, tuple[str, ...]] = {
 POSITIONS = ("n_positions", "max_position_embeddings", "max_seq_len")
 LEARNED = ("gpt2", "opt", "bert", "roberta", "mpt", "gpt_bigcode")
 
-HIDDEN_DROPOUT = {"gpt2": "resid_pdrop", "opt": "dropout", "gpt_neox": "hidden_dropout", "phi3": "resid_pdrop", "falcon": "hidden_dropout", "bert": "hidden_dropout_prob"}
+HIDDEN_DROPOUT = {
+    "gpt2": "resid_pdrop",
+    "opt": "dropout",
+    "gpt_neox": "hidden_dropout",
+    "phi3": "resid_pdrop",
+    "falcon": "hidden_dropout",
+    "bert": "hidden_dropout_prob",
+}
 ATTENTION_DROPOUT = {"gpt2": "attn_pdrop", "bert": "attention_probs_dropout_prob"}
 
 
@@ -44,10 +51,9 @@ class Extras:
     attention_dropout: float = 0.0
     hidden_dropout: float = 0.0
     rotary_share: float | None = None
-    normalises_top_k: bool = True
+    normalises_top_k: bool = False
     pattern: int = 0
     """Layers of a repeating pattern whose last one is global; 0: the family's own."""
-    multi_query: bool = False
 
 
 def read(config: Config) -> tuple[Transformer, Extras]:
@@ -55,14 +61,35 @@ def read(config: Config) -> tuple[Transformer, Extras]:
     text = config.get("text_config")
     c: Config = {"model_type": config.get("model_type"), **text} if isinstance(text, Mapping) else config
     block = str(c.get("model_type") or "")
-    sizes = {name: _integer(c, *names) for name, names in NAMES.items()}
-    if block.startswith("qwen") and c.get("use_sliding_window") is False:
-        sizes["sliding_window"] = 0
-    if c.get("multi_query") and not c.get("new_decoder_architecture"):
-        sizes["kv_heads"] = 1
     tied = c.get("tie_word_embeddings")
-    positions = _integer(c, *POSITIONS) if block in LEARNED else 0
-    return Transformer(block=block, tied_embeddings=tied if isinstance(tied, bool) else None, max_positions=positions, **sizes), _extras(block, c)
+    return Transformer(
+        block=block,
+        layers=_size(c, "layers"),
+        hidden_size=_size(c, "hidden_size"),
+        heads=_size(c, "heads"),
+        kv_heads=1 if _multi_query(c) else _size(c, "kv_heads"),
+        head_dim=_size(c, "head_dim"),
+        ffn_hidden_size=_size(c, "ffn_hidden_size"),
+        vocab_size=_size(c, "vocab_size"),
+        tied_embeddings=tied if isinstance(tied, bool) else None,
+        max_positions=_integer(c, *POSITIONS) if block in LEARNED else 0,
+        encoder_layers=_size(c, "encoder_layers"),
+        sliding_window=0 if c.get("use_sliding_window") is False else _size(c, "sliding_window"),
+        experts=_size(c, "experts"),
+        experts_per_token=_size(c, "experts_per_token"),
+        shared_experts=_size(c, "shared_experts"),
+        expert_ffn_hidden_size=_size(c, "expert_ffn_hidden_size"),
+        dense_layers=_size(c, "dense_layers"),
+    ), _extras(block, c)
+
+
+def _size(c: Config, name: str) -> int | None:
+    return _integer(c, *NAMES[name])
+
+
+def _multi_query(c: Config) -> bool:
+    """Falcon's first decoder: one key-value head, whatever num_kv_heads says."""
+    return c.get("multi_query") is True and not c.get("new_decoder_architecture")
 
 
 def _extras(block: str, c: Config) -> Extras:
@@ -74,9 +101,8 @@ def _extras(block: str, c: Config) -> Extras:
         attention_dropout=_share(c, ATTENTION_DROPOUT.get(block, "attention_dropout")),
         hidden_dropout=_share(c, HIDDEN_DROPOUT.get(block, "")),
         rotary_share=float(rotary) if isinstance(rotary, int | float) else None,
-        normalises_top_k=c.get("norm_topk_prob") is not False,
+        normalises_top_k=c.get("norm_topk_prob") is True,
         pattern=pattern if block == "gemma3" or block == "gemma3_text" else 0,
-        multi_query=c.get("multi_query") is True and not c.get("new_decoder_architecture"),
     )
 
 

@@ -35,7 +35,7 @@ product(x,c) | y=out             | c(x): gc=c; x(c): gx=x
 product_bias(x,c,d) | y=out      | x(c): gx=x; c(x): gc=c; d: gd=d
 to_adapter   | y=x:adapter       | x: gx=x
 view         | y~x               | x: gx~gy
-heads        | y~x               | x: gx=x                                    # split in heads: the gradient comes back transposed and is copied
+heads        | y~x               | x: gx=x                                    # split in heads: its gradient comes back transposed: a copy
 heads_free   | y~x               | x: gx~gy                                    # the same where the gradient comes back in order
 contiguous   | y=x               | x: gx~gy
 merge_heads  | y=x               | x: gx=x
@@ -60,7 +60,7 @@ rms_norm_fused | y=x r!=rows:4   | x,w(x,r,w): gx=x gw=w
 layer_norm_textbook | y=x        | x,w,b(x,w): gx=x gw=w gb=b                 # seed A: the statistics are not counted
 rms_norm_textbook | y=x          | x,w(x): gx=x gw=w
 rms_norm_textbook_final | y=x    | x,w: gx=x gw=w
-layer_norm_textbook_final | y=x        | x,w,b: gx=x gw=w gb=b                      # seed A counts nothing between the last layer and the logits
+layer_norm_textbook_final | y=x        | x,w,b: gx=x gw=w gb=b         # seed A counts nothing between the last layer and the logits
 # ---- tensor and sequence parallel: the input is split along the sequence and gathered for the product, in forward and for both gradients
 linear_gathered | g=x*tensor y=out -g | w(x): g=x*tensor gw=w -g; x(w): f=x*tensor gx=x -f
 linear_bias_gathered | g=x*tensor y=out -g | x(w): f=x*tensor gx=x -f; w(x): g=x*tensor gw=w -g; b: gb=b
@@ -81,7 +81,8 @@ log_softmax  | y=x               | x(y): gx=x
 nll(x,t) | y=four w!=four     | x(x,t,w): gx=x
 logits_textbook | y=out:4 | w: gw=w; x: gx=x                            # Korthikanti et al. 4.3: fp32 logits, nothing else
 loss_textbook(x,t) | y=four | x: gx=x
-fused_loss    | g!=w k!=x c=chunk e=chunk -c -e y=four | w,x(k,g): gx~k gw~g      # Liger ops/fused_linear_cross_entropy.py: both gradients are made in forward, chunk by chunk
+# Liger ops/fused_linear_cross_entropy.py: both gradients are made in forward, chunk by chunk
+fused_loss    | g!=w k!=x c=chunk e=chunk -c -e y=four | w,x(k,g): gx~k gw~g
 # ---- mixture of experts; int64 results carry no gradient
 experts_mm(x) | o!=E:4 y=out     | w(x,o): gw=w; x(w,o): gx=x
 gather(x,i)  | y=out             | x(i): z=x gx=x -z                          # index_put into zeros

@@ -202,7 +202,7 @@ class Machine:
         lora = self.plan.lora
         known.append(
             Parameter(
-                name=f"adapter.{tag}" if adapter else f"{operation.split('_')[0]}.{tag}" if tag else operation,
+                name=f"adapter.{tag}" if adapter else f"{operation.split('_', maxsplit=1)[0]}.{tag}" if tag else operation,
                 elements=self._elements(operation, name, tag, x, width),
                 itemsize=self.dims["adapter" if adapter else "weight"],
                 trainable=adapter or lora is None,
@@ -237,4 +237,3 @@ class Machine:
         self.leaves.append((node, x.storage.hold()))
         x.storage.hold()
         return replace(x, node=node, output="y")
-

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from peakgate.memory import hf_config
 from peakgate.memory.architecture import Architecture, Family
 from peakgate.memory.catalog.models import find_model
-from peakgate.memory.families import EVERY_LINEAR, FAMILIES, STAND_INS
+from peakgate.memory.families import FAMILIES, STAND_INS
 from peakgate.memory.hf_config import Extras
 from peakgate.memory.job import Model, Transformer
 
@@ -22,14 +22,20 @@ class Described:
     assumptions: tuple[str, ...] = ()
 
 
-REQUIRED = ("layers", "hidden_size", "heads", "vocab_size")
+GPT2_POSITIONS = 1024
+"""transformers models/gpt2/configuration_gpt2.py: n_positions=1024."""
+
+OPT_OFFSET = 2
+"""transformers models/opt/modeling_opt.py: OPTLearnedPositionalEmbedding, offset = 2."""
+
+REQUIRED = ("layers", "hidden_size", "heads")
 """Dimensions without which nothing can be counted."""
 
 
 def transformer_of(model: Model) -> tuple[Transformer | None, Extras]:
     """The dimensions that a description states; None for a bare count, a plain network or a traced profile. Raises JobError."""
     if model.preset is not None:
-        return find_model(model.preset).transformer, Extras()
+        return find_model(model.preset).transformer, Extras(normalises_top_k=True)  # as every published MoE of the catalogue
     if model.hf_config is not None:
         return hf_config.read(model.hf_config)
     return model.transformer, Extras()
@@ -48,9 +54,15 @@ def describe(model: Model) -> Described:
 
 def _without_dimensions(model: Model) -> Described:
     if model.parameters is not None:
-        return Described(architecture=None, parameters=model.parameters, undecided=("model.parameters: a bare count gives the model states only; give the model itself",))
+        return Described(
+            architecture=None,
+            parameters=model.parameters,
+            undecided=("model.parameters: a bare count gives the model states only; give the model itself",),
+        )
     what = "operations" if model.operations is not None else "profile"
-    return Described(architecture=None, undecided=(f"model.{what}: this version does not count it yet; give a preset, an hf_config or a transformer",))
+    return Described(
+        architecture=None, undecided=(f"model.{what}: this version does not count it yet; give a preset, an hf_config or a transformer",)
+    )
 
 
 def _with_dimensions(t: Transformer, extras: Extras) -> Described:
@@ -61,6 +73,8 @@ def _with_dimensions(t: Transformer, extras: Extras) -> Described:
         stand_in = STAND_INS.get(key, "llama" if (t.experts or 0) == 0 else "mixtral")
         undecided = (f"model: the block {t.block!r} has no kernels of its own in this version; figures are those of {stand_in!r}",)
         key = stand_in
+    if not t.vocab_size:
+        undecided += ("model: vocab_size is not stated; embedding and logits are left out",)
     return Described(architecture=architecture_of(t, FAMILIES[key], extras, stand_in), undecided=undecided)
 
 
@@ -72,37 +86,56 @@ def _family_key(t: Transformer) -> str:
 
 
 def architecture_of(t: Transformer, family: Family, extras: Extras, stand_in: str = "") -> Architecture:
-    """A family with the sizes of `t` (all of REQUIRED set)."""
-    h, a, layers, vocabulary = (int(getattr(t, name)) for name in ("hidden_size", "heads", "layers", "vocab_size"))
-    n = t.kv_heads or a
-    d = t.head_dim or h // a
-    f = t.ffn_hidden_size or 4 * h
-    k, experts = t.experts_per_token or 0, t.experts or 0
-    if experts:
-        f = t.expert_ffn_hidden_size or f
-    share = extras.rotary_share if extras.rotary_share is not None else family.rotary_share
-    rotary = int(d * share) if family.positions == "rotary" and t.block != "gpt" else 0
-    window = (t.sliding_window or 0) if family.windowed else 0
-    dims = {
-        "h": h, "q": a * d, "kv": n * d, "a": a, "n": n, "d": d, "qkv": (a + 2 * n) * d, "f": f, "f2": 2 * f, "L": layers + (t.encoder_layers or 0), "V": vocabulary,
-        "rope": rotary * family.rope_tables, "rotary": a * rotary, "unrotated": a * (d - rotary), "masks": family.masks, "window": window,
-        "E": experts, "k": k, "kh": k * h, "kf2": 2 * k * f,
-    }
-    learned = family.positions != "rotary"
-    positions = (t.max_positions or (1024 if learned else 0)) + (2 if family.positions == "offset" else 0) if learned else (t.max_positions or 0)
+    """A family with the sizes of `t` (those of REQUIRED are set)."""
+    textbook = t.block == "gpt"  # seed A's layer has three dropouts
+    rotary = _rotary(t, family, extras)
+    positions = _positions(t, family)
     roles = dict(family.roles)
-    if t.block == "phi3":
-        dims["unrotated"] = 0
-    if experts and t.block == "qwen3_moe" and not extras.normalises_top_k:
+    if t.block == "qwen3_moe" and not extras.normalises_top_k:
         roles["normalise_top_k"] = "pass"
-    if not learned and positions and t.block == "gpt":
+    if textbook and positions:
         roles["embed"] = "embed_positions"
-    pattern = ("local",) * (extras.pattern - 1) + ("global",) if extras.pattern > 1 else family.pattern
-    gpt = t.block == "gpt"
     return Architecture(
-        block=t.block, roles=roles, dims=dims, pattern=pattern, tied=family.tied if t.tied_embeddings is None else t.tied_embeddings,
-        biases=family.biases | (EVERY_LINEAR & {"q", "k", "v", "o"} if extras.attention_bias else frozenset()), positions=positions,
-        buffer_bytes=(2 if t.block == "falcon" else 4) * rotary,
-        attention_dropout=0.1 if gpt else extras.attention_dropout, hidden_dropout=0.1 if gpt else extras.hidden_dropout,
-        stand_in=stand_in, flags=frozenset({"positions_per_token"}) if family.positions == "offset" else frozenset(),
+        block=t.block,
+        roles=roles,
+        dims=_dims(t, family, rotary),
+        pattern=("local",) * (extras.pattern - 1) + ("global",) if extras.pattern > 1 else family.pattern,
+        tied=family.tied if t.tied_embeddings is None else t.tied_embeddings,
+        biases=family.biases | (frozenset({"q", "k", "v", "o"}) if extras.attention_bias else frozenset()),
+        positions=positions,
+        buffer_bytes=(2 if t.block == "falcon" else 4) * rotary,  # inv_freq, one or two of rotary / 2 fp32 elements
+        attention_dropout=0.1 if textbook else extras.attention_dropout,
+        hidden_dropout=0.1 if textbook else extras.hidden_dropout,
+        stand_in=stand_in,
+        flags=frozenset({"positions_per_token"}) if family.positions == "offset" else frozenset(),
     )
+
+
+def _head_dim(t: Transformer) -> int:
+    return t.head_dim or (t.hidden_size or 0) // (t.heads or 1)
+
+
+def _rotary(t: Transformer, family: Family, extras: Extras) -> int:
+    """Elements of a head that rotary positions turn."""
+    if family.positions != "rotary" or t.block == "gpt":  # seed A counts no tables
+        return 0
+    return int(_head_dim(t) * (family.rotary_share if extras.rotary_share is None else extras.rotary_share))
+
+
+def _positions(t: Transformer, family: Family) -> int:
+    """Rows of a learned position table."""
+    if family.positions == "rotary":
+        return t.max_positions or 0
+    return (t.max_positions or GPT2_POSITIONS) + (OPT_OFFSET if family.positions == "offset" else 0)
+
+
+def _dims(t: Transformer, family: Family, rotary: int) -> dict[str, int]:
+    """The sizes that blocks and kernels name (`architecture.py` has the legend)."""
+    h, a, d = t.hidden_size or 0, t.heads or 0, _head_dim(t)
+    n, k = t.kv_heads or a, t.experts_per_token or 0
+    f = (t.expert_ffn_hidden_size if t.experts else None) or t.ffn_hidden_size or 4 * h
+    sizes = {"h": h, "q": a * d, "kv": n * d, "a": a, "n": n, "d": d, "f": f, "L": (t.layers or 0) + (t.encoder_layers or 0)}
+    joined = {"qkv": (a + 2 * n) * d, "f2": 2 * f, "kh": k * h, "kf2": 2 * k * f}
+    rope = {"rope": rotary * family.rope_tables, "rotary": a * rotary, "unrotated": 0 if t.block == "phi3" else a * (d - rotary)}
+    window = (t.sliding_window or 0) if family.windowed else 0
+    return sizes | joined | rope | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}

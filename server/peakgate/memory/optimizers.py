@@ -23,9 +23,13 @@ class OptimizerRow:
 
 
 ROWS: dict[str, OptimizerRow] = {
-    "adamw": OptimizerRow(copies=2), "adam": OptimizerRow(copies=2), "lamb": OptimizerRow(copies=2),
-    "sgd": OptimizerRow(copies=0, counters=False), "sgd-momentum": OptimizerRow(copies=1, counters=False),
-    "lion": OptimizerRow(copies=1, counters=False), "muon": OptimizerRow(copies=1, counters=False),
+    "adamw": OptimizerRow(copies=2),
+    "adam": OptimizerRow(copies=2),
+    "lamb": OptimizerRow(copies=2),
+    "sgd": OptimizerRow(copies=0, counters=False),
+    "sgd-momentum": OptimizerRow(copies=1, counters=False),
+    "lion": OptimizerRow(copies=1, counters=False),
+    "muon": OptimizerRow(copies=1, counters=False),
     "adafactor": OptimizerRow(copies=0),  # a row and a column a matrix: below 0.1 % of it
     "adamw-8bit": OptimizerRow(copies=2, itemsize=1, scale_bytes_per_element=4 / 256, counters=False),
     "adam-8bit": OptimizerRow(copies=2, itemsize=1, scale_bytes_per_element=4 / 256, counters=False),
@@ -47,9 +51,12 @@ ADAM_LIKE = ("adamw", "adam", "lamb")
 TEMPORARIES: dict[tuple[str, str], StepTemporary] = {
     **{(name, "foreach"): StepTemporary(all=1) for name in ADAM_LIKE},
     **{(name, "for-loop"): StepTemporary(largest=2) for name in ADAM_LIKE},
-    ("adafactor", "foreach"): StepTemporary(all=1), ("adafactor", "for-loop"): StepTemporary(largest=1),
-    ("muon", "foreach"): StepTemporary(largest=2), ("muon", "for-loop"): StepTemporary(largest=2),
-    ("lion", "foreach"): StepTemporary(all=1), ("lion", "for-loop"): StepTemporary(largest=1),
+    ("adafactor", "foreach"): StepTemporary(all=1),
+    ("adafactor", "for-loop"): StepTemporary(largest=1),
+    ("muon", "foreach"): StepTemporary(largest=2),
+    ("muon", "for-loop"): StepTemporary(largest=2),
+    ("lion", "foreach"): StepTemporary(all=1),
+    ("lion", "for-loop"): StepTemporary(largest=1),
 }
 
 

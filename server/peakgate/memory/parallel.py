@@ -34,11 +34,22 @@ def rank_dims(plan: Plan) -> dict[str, int]:
     rows32 = -(-plan.sequence // 32) * 32  # the efficient kernel pads its rows (research of the aten meta kernel: ceil to 32)
     lora = plan.lora
     return dims | {
-        "T": tokens, "Ts": outside, "b": plan.micro_batch, "tensor": degrees.tensor, "one": 1, "four": 4, "rng": 24,
-        "act": ITEMSIZE[plan.formats.compute] if not plan.formats.autocast else 4, "weight": weight_itemsize(plan),
-        "adapter": ITEMSIZE[lora.adapter_dtype] if lora else 4, "rank": lora.rank if lora else 0,
-        "lse": dims["a"] * tokens, "lse32": dims["a"] * divided(plan.micro_batch * rows32, degrees.context),
-        "scores": dims["a"] * plan.sequence, "positions": arch.positions, "chunk": _loss_chunk(tokens, dims["h"], dims["V"]),
+        "T": tokens,
+        "Ts": outside,
+        "b": plan.micro_batch,
+        "tensor": degrees.tensor,
+        "one": 1,
+        "four": 4,
+        "rng": 24,
+        "act": ITEMSIZE[plan.formats.compute] if not plan.formats.autocast else 4,
+        "weight": weight_itemsize(plan),
+        "adapter": ITEMSIZE[lora.adapter_dtype] if lora else 4,
+        "rank": lora.rank if lora else 0,
+        "lse": dims["a"] * tokens,
+        "lse32": dims["a"] * divided(plan.micro_batch * rows32, degrees.context),
+        "scores": dims["a"] * plan.sequence,
+        "positions": arch.positions,
+        "chunk": _loss_chunk(tokens, dims["h"], dims["V"]),
     }
 
 

@@ -1,6 +1,7 @@
 """Stages of a pipeline: their layers, and how many micro-batches each holds.
 
-1F1B (Narayanan et al. 2021, arXiv 2104.04473, section 2.2): stage i of p holds p - i micro-batches at most. Interleaved with v chunks a stage: it warms up
+1F1B (Narayanan et al. 2021, arXiv 2104.04473, section 2.2): stage i of p holds p - i micro-batches at most.
+Interleaved with v chunks a stage: it warms up
 with (p - i - 1)·2 + (v - 1)·p chunks and one in work (megatron/core/pipeline_parallel/schedules.py). GPipe holds them all.
 """
 
@@ -29,8 +30,12 @@ def stages(degrees: Degrees, layers: int, micro_batches: int) -> list[Stage]:
     split = degrees.stage_layers or tuple(layers // count + (i < layers % count) for i in range(count))
     return [
         Stage(
-            number=i, layers=split[i], embeds=i == 0, heads=i == count - 1,
-            in_flight=in_flight(degrees, i, micro_batches), chunks=degrees.virtual_pipeline,
+            number=i,
+            layers=split[i],
+            embeds=i == 0,
+            heads=i == count - 1,
+            in_flight=in_flight(degrees, i, micro_batches),
+            chunks=degrees.virtual_pipeline,
         )
         for i in range(count)
     ]
@@ -52,6 +57,10 @@ def distinct(all_stages: list[Stage]) -> list[Stage]:
     """The stages worth walking: those that differ in what they hold."""
     seen: dict[tuple[int, bool, bool, int], Stage] = {}
     for stage in all_stages:
-        if stage.embeds or stage.heads or not any(s.layers >= stage.layers and not s.heads and s.in_flight >= stage.in_flight for s in seen.values()):
+        if (
+            stage.embeds
+            or stage.heads
+            or not any(s.layers >= stage.layers and not s.heads and s.in_flight >= stage.in_flight for s in seen.values())
+        ):
             seen[stage.layers, stage.embeds, stage.heads, stage.in_flight] = stage
     return list(seen.values())

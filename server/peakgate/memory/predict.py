@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from peakgate.memory.bare import states_only
 from peakgate.memory.capacity import capability_of
 from peakgate.memory.check import check, world_of
-from peakgate.memory.compose import compose, states_only
+from peakgate.memory.compose import compose
 from peakgate.memory.job import Job
 from peakgate.memory.model import describe
 from peakgate.memory.pipeline import distinct, stages
@@ -24,8 +27,6 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
     if described.architecture is None or not job.batch.micro_batch_size or not sequence_of(job):
         return states_only(job, described, world)
     resolved = resolve(job, described.architecture, world)
-    from dataclasses import replace
-
     plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability_of(job)))
     candidates = distinct(stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation))
     return max(

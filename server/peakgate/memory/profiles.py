@@ -28,9 +28,19 @@ class Profile:
 
 
 TEXTBOOK_RENAMES = {
-    "layer_norm": "layer_norm_textbook", "rms_norm": "rms_norm_textbook", "attention_gpt2": "attention_textbook",
-    "head_linear": "head_textbook", "causal_loss": "loss_textbook", "core_eager": "core_textbook", "core_flash": "core_flash_textbook",
-    "gelu_new": "gelu", "softmax_fp32": "softmax", "rope": "pass", "repeat": "view", "heads": "view", "heads_free": "view",
+    "layer_norm": "layer_norm_textbook",
+    "rms_norm": "rms_norm_textbook",
+    "attention_gpt2": "attention_textbook",
+    "head_linear": "head_textbook",
+    "causal_loss": "loss_textbook",
+    "core_eager": "core_textbook",
+    "core_flash": "core_flash_textbook",
+    "gelu_new": "gelu",
+    "softmax_fp32": "softmax",
+    "rope": "pass",
+    "repeat": "view",
+    "heads": "view",
+    "heads_free": "view",
 }
 
 FUSED_KERNELS: dict[str, dict[str, str]] = {
@@ -38,13 +48,22 @@ FUSED_KERNELS: dict[str, dict[str, str]] = {
     "swiglu": {"mlp_gated": "mlp_gated_fused"},
     "gelu": {"gelu_new": "gelu"},
 }
-"""`framework.fused_kernels`: what each replaces (Liger ops/rms_norm.py keeps the input and one number a row; ops/swiglu.py keeps gate and up)."""
+"""`framework.fused_kernels`: what each replaces.
+
+Liger ops/rms_norm.py keeps the input and one number a row; ops/swiglu.py keeps gate and up.
+"""
 
 PROFILES: dict[str, Profile] = {
     "huggingface": Profile(),
     "textbook": Profile(
-        renames=TEXTBOOK_RENAMES, ignored=frozenset({"temporaries", "communication"}), rounds=False, workspaces=0, context=False,
-        copies_rebuilt_input=True, optimizer_temporaries=False, final_norm_suffix="_final",
+        renames=TEXTBOOK_RENAMES,
+        ignored=frozenset({"temporaries", "communication"}),
+        rounds=False,
+        workspaces=0,
+        context=False,
+        copies_rebuilt_input=True,
+        optimizer_temporaries=False,
+        final_norm_suffix="_final",
     ),
 }
 

@@ -6,10 +6,17 @@ from peakgate.memory.job import Precision
 from peakgate.memory.plan import Formats
 
 
-def _formats(parameters: str, gradients: str, master: str, states: str, compute: str, *, autocast: bool = False, resident: bool = False) -> Formats:
+def _formats(
+    parameters: str, gradients: str, master: str, states: str, compute: str, *, autocast: bool = False, resident: bool = False
+) -> Formats:
     return Formats(
-        parameters=parameters, gradients=gradients, master_weights=master, optimizer_states=states, compute=compute,
-        autocast=autocast, resident_gradients=resident,
+        parameters=parameters,
+        gradients=gradients,
+        master_weights=master,
+        optimizer_states=states,
+        compute=compute,
+        autocast=autocast,
+        resident_gradients=resident,
     )
 
 
@@ -32,7 +39,11 @@ def formats_of(precision: Precision, recipe: str) -> Formats:
     base = RECIPES[recipe]
     parameters = precision.parameters or base.parameters
     return _formats(
-        parameters, precision.gradients or base.gradients, precision.master_weights or base.master_weights,
-        precision.optimizer_states or base.optimizer_states, "bfloat16" if precision.compute == "float8" else precision.compute or base.compute,
-        autocast=base.autocast, resident=base.resident_gradients,
+        parameters,
+        precision.gradients or base.gradients,
+        precision.master_weights or base.master_weights,
+        precision.optimizer_states or base.optimizer_states,
+        "bfloat16" if precision.compute == "float8" else precision.compute or base.compute,
+        autocast=base.autocast,
+        resident=base.resident_gradients,
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
 
 from peakgate.memory.architecture import Architecture
 from peakgate.memory.defaults import default_of
@@ -14,17 +13,34 @@ from peakgate.memory.profiles import PROFILES
 from peakgate.memory.recipes import formats_of
 
 LORA_NAMES = {
-    "q_proj": "q", "k_proj": "k", "v_proj": "v", "o_proj": "o", "gate_proj": "gate", "up_proj": "up", "down_proj": "down",
-    "c_attn": "qkv", "query_key_value": "qkv", "qkv_proj": "qkv", "c_proj": "o", "out_proj": "o", "dense": "o",
-    "c_fc": "up", "fc1": "up", "fc2": "down", "dense_h_to_4h": "up", "dense_4h_to_h": "down", "gate_up_proj": "gate_up",
-    "output_proj": "o", "w1": "gate", "w2": "down", "w3": "up",
+    "q_proj": "q",
+    "k_proj": "k",
+    "v_proj": "v",
+    "o_proj": "o",
+    "gate_proj": "gate",
+    "up_proj": "up",
+    "down_proj": "down",
+    "c_attn": "qkv",
+    "query_key_value": "qkv",
+    "qkv_proj": "qkv",
+    "c_proj": "o",
+    "out_proj": "o",
+    "dense": "o",
+    "c_fc": "up",
+    "fc1": "up",
+    "fc2": "down",
+    "dense_h_to_4h": "up",
+    "dense_4h_to_h": "down",
+    "gate_up_proj": "gate_up",
+    "output_proj": "o",
+    "w1": "gate",
+    "w2": "down",
+    "w3": "up",
 }
 """Names of linear layers in model code -> names in the blocks."""
 
 FUSED = {"q": "qkv", "k": "qkv", "v": "qkv", "gate": "gate_up", "up": "gate_up"}
 """Llama's names on blocks that join the matrices (contract: Llama's names on every block)."""
-
-Value = TypeVar("Value", str, int, float, bool)
 
 
 @dataclass(slots=True)
@@ -36,22 +52,20 @@ class Resolver:
 
     def text(self, stated: str | None, field: str) -> str:
         """The stated word, or the framework's."""
-        return self._filled(stated, field, str)
+        return self._assumed(field) if stated is None else stated
 
     def whole(self, stated: int | None, field: str) -> int:
         """The stated number, or the framework's."""
-        return self._filled(stated, field, int)
+        return int(self._assumed(field)) if stated is None else stated
 
     def flag(self, stated: bool | None, field: str) -> bool:  # noqa: FBT001 - a value, not a switch
         """The stated flag, or the framework's."""
-        return self._filled(stated, field, lambda text: text == "true")
+        return self._assumed(field) == "true" if stated is None else stated
 
-    def _filled(self, stated, field, read):  # type: ignore[no-untyped-def]
-        if stated is not None:
-            return stated
+    def _assumed(self, field: str) -> str:
         row = default_of(self.framework, field)
         self.assumptions.append(f"{field}: {row.value} ({row.source})")
-        return read(row.value)
+        return row.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +81,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     """Decides every field of a job whose model, micro-batch and sequence are known (tests: `check.py` has passed it)."""
     framework = job.framework.name or default_of("*", "framework.name").value
     fill = Resolver(framework, [] if job.framework.name else [f"framework.name: {framework} ({default_of('*', 'framework.name').source})"])
-    recipe = fill.text(job.precision.recipe, "precision.recipe") if not job.precision.parameters or job.precision.recipe else job.precision.recipe or "fp32"
-    formats = formats_of(job.precision, recipe)
+    formats = formats_of(job.precision, fill.text(job.precision.recipe, "precision.recipe"))
     lora = _lora(job, fill, architecture, formats)
     degrees = _degrees(job, fill, world, framework)
     mode = fill.text(job.checkpointing.mode, "checkpointing.mode")
@@ -76,29 +89,39 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     packed = fill.flag(job.batch.packed, "batch.packed")
     mask = fill.text(job.attention.mask, "attention.mask")
     plan = Plan(
-        architecture=architecture, micro_batch=job.batch.micro_batch_size or 0, sequence=sequence_of(job),
+        architecture=architecture,
+        micro_batch=job.batch.micro_batch_size or 0,
+        sequence=sequence_of(job),
         accumulation=fill.whole(job.batch.gradient_accumulation_steps, "batch.gradient_accumulation_steps"),
-        profile=framework if framework in PROFILES else "huggingface", framework=framework, attention=attention,
+        profile=framework if framework in PROFILES else "huggingface",
+        framework=framework,
+        attention=attention,
         builds_mask=not packed or mask == "padding" or (mask == "none" and builds_mask(framework, job.framework.version)),
         repeats_heads=repeats_heads(framework, job.framework.version),
         dropout_attention=_dropout(job.dropout.attention, architecture.attention_dropout, "attention", fill),
         dropout_hidden=_dropout(job.dropout.hidden, architecture.hidden_dropout, "hidden", fill),
-        checkpointing=mode, checkpoint_every=job.checkpointing.every or 1, checkpoint_layers=job.checkpointing.layers or 0,
+        checkpointing=mode,
+        checkpoint_every=job.checkpointing.every or 1,
+        checkpoint_layers=job.checkpointing.layers or 0,
         reentrant=mode == "full" and fill.flag(job.checkpointing.reentrant, "checkpointing.reentrant"),
-        formats=_in_buckets(formats, job, degrees, fill), lora=lora, degrees=degrees,
+        formats=_in_buckets(formats, job, degrees, fill),
+        lora=lora,
+        degrees=degrees,
         optimizer=fill.text(job.optimizer.name, "optimizer.name"),
         implementation=fill.text(job.optimizer.implementation, "optimizer.implementation"),
         set_to_none=fill.flag(job.optimizer.set_to_none, "optimizer.set_to_none"),
         in_backward=job.optimizer.in_backward or False,
         loss=fill.text(job.loss.implementation, "loss.implementation"),
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
-        fused_kernels=frozenset(job.framework.fused_kernels), expandable_segments=job.framework.expandable_segments or False,
+        fused_kernels=frozenset(job.framework.fused_kernels),
+        expandable_segments=job.framework.expandable_segments or False,
         bucket_view=bool(job.framework.ddp and job.framework.ddp.gradient_as_bucket_view),
         reshard_after_forward=not (job.framework.fsdp and job.framework.fsdp.reshard_after_forward is False),
         reduce_bucket_elements=(job.framework.zero and job.framework.zero.reduce_bucket_size) or 500_000_000,
         overlap_comm=bool(job.framework.zero and job.framework.zero.overlap_comm),
         max_live_elements=(job.framework.zero and job.framework.zero.max_live_parameters) or 1_000_000_000,
-        offload_optimizer=job.offload.optimizer not in (None, "none"), offload_parameters=job.offload.parameters not in (None, "none"),
+        offload_optimizer=job.offload.optimizer not in (None, "none"),
+        offload_parameters=job.offload.parameters not in (None, "none"),
         offload_activations=job.offload.activations not in (None, "none"),
     )
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
@@ -136,8 +159,12 @@ def _lora(job: Job, fill: Resolver, architecture: Architecture, formats: Formats
     names = lora.targets or tuple(fill.text(None, "lora.targets").split(", "))
     adapter = fill.text(lora.adapter_dtype, "lora.adapter_dtype")
     return LoraPlan(
-        rank=fill.whole(lora.rank, "lora.rank"), targets=targets_of(names, architecture), dropout=lora.dropout or 0.0, base_dtype=base,
-        double_quant=fill.flag(lora.double_quant, "lora.double_quant") if base in QUANTISED else False, adapter_dtype=adapter,
+        rank=fill.whole(lora.rank, "lora.rank"),
+        targets=targets_of(names, architecture),
+        dropout=lora.dropout or 0.0,
+        base_dtype=base,
+        double_quant=fill.flag(lora.double_quant, "lora.double_quant") if base in QUANTISED else False,
+        adapter_dtype=adapter,
     )
 
 
@@ -162,16 +189,23 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
     if framework == "megatron" and distributed and sharding in ("none", "ddp"):
         sharding = "zero1"
     return Degrees(
-        world=world, data=data, shard=p.shard_degree or data * context, sharding=sharding, tensor=tensor,
-        sequence_parallel=p.sequence_parallel or False, pipeline=pipeline, virtual_pipeline=p.virtual_pipeline or 1,
-        schedule=p.pipeline_schedule or "1f1b", stage_layers=p.stage_layers, context=context, expert=p.expert or 1,
+        world=world,
+        data=data,
+        shard=p.shard_degree or data * context,
+        sharding=sharding,
+        tensor=tensor,
+        sequence_parallel=p.sequence_parallel or False,
+        pipeline=pipeline,
+        virtual_pipeline=p.virtual_pipeline or 1,
+        schedule=p.pipeline_schedule or "1f1b",
+        stage_layers=p.stage_layers,
+        context=context,
+        expert=p.expert or 1,
     )
 
 
 def _in_buckets(formats: Formats, job: Job, degrees: Degrees, fill: Resolver) -> Formats:
     """Gradients that are views of DDP's buckets, or that the textbook holds all step long, have buffers of their own."""
-    from dataclasses import replace
-
     view = degrees.sharding == "ddp" and bool(job.framework.ddp and job.framework.ddp.gradient_as_bucket_view)
     return replace(formats, resident_gradients=True) if view or fill.framework == "textbook" or job.optimizer.in_backward else formats
 
@@ -217,7 +251,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("framework: compiled kernels and CUDA graphs are not counted")
     if job.frozen or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
         out.append("frozen, evaluate and save are not counted")
-    if job.lora and (job.lora.method == "dora" or plan.lora and plan.lora.dropout > 0):
+    if job.lora and (job.lora.method == "dora" or (plan.lora is not None and plan.lora.dropout > 0)):
         out.append("lora: DoRA and dropout in front of adapters are not counted")
     if plan.degrees.context > 1 or plan.degrees.expert > 1:
         out.append("parallelism: buffers of context and expert parallelism are not counted")

@@ -32,11 +32,17 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
     arch, eager = plan.architecture, plan.attention == "eager"
     heads, groups = arch.dims["a"], arch.dims["n"]
     return {
-        "core": "core_eager" if eager else "core_flash", "value_heads": "heads" if eager or masked else "view",
-        "heads_q": "heads", "heads_k": "heads", "causal_loss": "causal_loss",
+        "core": "core_eager" if eager else "core_flash",
+        "value_heads": "heads" if eager or masked else "view",
+        "heads_q": "heads",
+        "heads_k": "heads",
+        "causal_loss": "causal_loss",
         "repeat_heads": "pass" if groups == heads else "repeat_view" if groups == 1 else "repeat",
         "repeat_interleave": "pass" if groups == heads else "repeat",
-        "for_matmul": "contiguous_if_transposed", "softmax_up": "softmax_fp32", "soft_cap": "pass", "dropout_embedding": "pass",
+        "for_matmul": "contiguous_if_transposed",
+        "softmax_up": "softmax_fp32",
+        "soft_cap": "pass",
+        "dropout_embedding": "pass",
         "require_grad": "leaf" if plan.lora and plan.checkpointing == "full" else "pass",
         "dropout_hidden": "dropout" if plan.dropout_hidden else "pass",
         "dropout_attention": "dropout" if plan.dropout_attention else "pass",

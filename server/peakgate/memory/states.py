@@ -1,6 +1,7 @@
 """Model states of one rank: parameters, gradients, master weights, optimizer states, each by its own format.
 
-Seed B: model states = N (b_param + b_grad + b_master + b_m1 + b_m2). ZeRO divides optimizer states (stage 1), gradients (2) and parameters (3)
+Seed B: model states = N (b_param + b_grad + b_master + b_m1 + b_m2). ZeRO divides optimizer states (stage 1),
+gradients (2) and parameters (3)
 over the shard degree (ZeRO, arXiv 1910.02054, section 5); Megatron-LM's distributed optimizer divides master weights and optimizer
 states (6 + 12/dp bytes, megatron/training/theoretical_memory_usage.py).
 """
@@ -15,7 +16,11 @@ from peakgate.memory.optimizers import ROWS
 from peakgate.memory.plan import Plan
 from peakgate.memory.tape import Parameter
 
-SHARDED_FROM = {"optimizer": ("zero1", "zero2", "zero3", "fsdp", "hsdp"), "gradients": ("zero2", "zero3", "fsdp", "hsdp"), "parameters": ("zero3", "fsdp", "hsdp")}
+SHARDED_FROM = {
+    "optimizer": ("zero1", "zero2", "zero3", "fsdp", "hsdp"),
+    "gradients": ("zero2", "zero3", "fsdp", "hsdp"),
+    "parameters": ("zero3", "fsdp", "hsdp"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +73,9 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
         gradients=gradient_bytes if formats.resident_gradients else 0,
         master_weights=_share(plan, trainable, "optimizer") * ITEMSIZE[formats.master_weights],
         optimizer_states=0 if plan.offload_optimizer else optimizer,
-        elements=elements, trainable=trainable, trained_bytes=gradient_bytes,
+        elements=elements,
+        trainable=trainable,
+        trained_bytes=gradient_bytes,
         largest=max((w.elements for w in trained), default=0),
         lazy_optimizer=not formats.resident_gradients and formats.master_weights == "none",
     )

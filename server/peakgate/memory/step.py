@@ -55,7 +55,11 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     states = states_of(plan, weights)
     step.optimize(states)
     return Walk(
-        highs=meter.highs, states=states, weights=weights, held_per_micro_batch=sum(step.held.values()), points=tuple(meter.points),
+        highs=meter.highs,
+        states=states,
+        weights=weights,
+        held_per_micro_batch=sum(step.held.values()),
+        points=tuple(meter.points),
         input_bytes=0 if plan.profile == "textbook" else 16 * step.machine.dims["T"] + plan.architecture.buffer_bytes,
         events=tuple(meter.events or ()),
     )
@@ -65,7 +69,9 @@ def saved_bytes_per_layer(plan: Plan) -> int:
     """What autograd keeps for one layer before checkpointing: the mean over the repeating pattern."""
     plain = replace(plan, checkpointing="none", degrees=replace(plan.degrees, sharding="none", pipeline=1), keep_logits=False)
     pattern = len(plain.architecture.pattern)
-    stage = Stage(number=0, layers=min(2, max(1, plain.architecture.dims["L"] // pattern)) * pattern, embeds=True, heads=False, in_flight=1, chunks=1)
+    stage = Stage(
+        number=0, layers=min(2, max(1, plain.architecture.dims["L"] // pattern)) * pattern, embeds=True, heads=False, in_flight=1, chunks=1
+    )
     profile = profile_of(plan.profile)
     step = _Step(plain, stage, Meter(_exact, profile.ignored), each=False)
     step.machine.tape.nodes = []

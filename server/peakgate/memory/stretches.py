@@ -29,12 +29,13 @@ def stretches(plan: Plan, layers: int, *, each: bool = False) -> list[Stretch]:
 
 
 def _section(pattern: tuple[str, ...], start: int, count: int, every: int, known: int, *, each: bool) -> list[Stretch]:
-    period = lcm(len(set(pattern)) and len(pattern), every or 1)
+    period = lcm(len(pattern), every or 1)
     kinds = [pattern[(start + i) % len(pattern)] for i in range(count)]
     whole, rest = divmod(count, period)
     sizes = [(1, period)] * whole if each else [(1, period)] * min(whole, 1) + [(whole - 1, period)] * (whole > 1)
     sizes += [(1, rest)] * (rest > 0)
-    out, at = [], 0
+    out: list[Stretch] = []
+    at = 0
     for times, length in sizes:
         out.append(Stretch(number=known + len(out) + 1, times=times, kinds=tuple(kinds[at : at + length]), every=every))
         at += times * length

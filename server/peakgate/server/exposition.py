@@ -1,5 +1,6 @@
 """The metrics of the table on prometheus-client, and their text for /metrics."""
 
+# ruff: noqa: ARG002 - each kind of series refuses the verbs of the others
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest

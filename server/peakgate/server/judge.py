@@ -21,7 +21,6 @@ from peakgate.server.suggest import Advice, advise, largest_micro_batch_size, sm
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
 
-
 LARGEST_CACHED_BYTES = 1 << 15
 """Of a job whose answer is kept in memory: a full cache of the largest ones then takes no more than 128 MiB of keys."""
 

@@ -13,7 +13,7 @@ from peakgate.server.errors import PeakgateError
 from peakgate.server.judge import Judge
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
-from peakgate.server.observe import Observed, observe
+from peakgate.server.observe import NO_PEAKS, Observed, observe
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import Attempt, CalibrationRow, ObservationRow
 
@@ -86,6 +86,8 @@ class Learner:
         learned: list[Learned] = []
         for attempt in self._due(names):
             observed = observe(attempt)
+            if observed.reason == NO_PEAKS and attempt.finished_us > self._clock() - self._settle_us:
+                continue  # the end was told before the last peaks arrived
             self._load()
             outcome, candidate = self._try(observed)
             row = self._observation_row(attempt, observed, outcome)

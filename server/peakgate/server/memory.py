@@ -52,14 +52,13 @@ class MemoryModel:
 
 def memory_model() -> MemoryModel:
     """The real memory model."""
+    from peakgate.memory import MODEL_VERSION
     from peakgate.memory.capacity import capacity_of
     from peakgate.memory.catalog.gpus import GPUS
     from peakgate.memory.change import with_changes
     from peakgate.memory.favourable import favourable
     from peakgate.memory.predict import predict
     from peakgate.memory.suggest import fixes
-
-    from peakgate.memory import MODEL_VERSION
 
     return MemoryModel(
         predict=predict,

@@ -20,6 +20,10 @@ EXCLUSIVE_CARD_RATIO = 0.9
 """An out-of-memory with at least this much of the card in use was the job's own: then it needs the whole card or more."""
 
 
+NO_PEAKS = "NO_PEAKS"
+"""The reason word of an attempt of which no GPU was seen."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """The worst GPU's device peak, and an observation; without one, a reason word and a line for a person."""
@@ -34,7 +38,7 @@ def observe(attempt: Attempt) -> Observed:
     """The one observation of an attempt: its worst GPU, by device peak."""
     worst = worst_gpu(attempt.peaks)
     if worst is None:
-        return Observed(observed_bytes=0, observation=None, reason="NO_PEAKS", message="the job ended and no GPU of it was seen")
+        return Observed(observed_bytes=0, observation=None, reason=NO_PEAKS, message="the job ended and no GPU of it was seen")
     peak_bytes, total_bytes = worst.peak_bytes, worst.gpu_total_bytes
     if attempt.event == "oom":
         whole_card = peak_bytes >= EXCLUSIVE_CARD_RATIO * total_bytes

@@ -231,7 +231,7 @@ def test_a_chart_never_passes_its_size(sizes: list[int], width: int, height: int
         (step_time(1.33), "33 % slower"),
         (step_time(0.9), "10 % faster"),
         (step_time(1.001), "as fast"),
-        (step_time(0.0), "unknown"),
+        (step_time(0.0), "not estimated"),
         (bar(0.5, 4), "██"),
         (bar(2.0, 3), "███"),
         (bar(0.03125, 4), "▏"),

@@ -10,15 +10,15 @@ import typer
 from peakgate.client.errors import InputError
 from peakgate.client.extras import extra
 
-app = typer.Typer(no_args_is_help=True, help="The service's database.")
+db = typer.Typer(no_args_is_help=True, help="The service's database.")
 
 Url = Annotated[str | None, typer.Option("--db", metavar="URL", help="The database. Default: PEAKGATE_DATABASE_URL.")]
 
 
-@app.command()
-def upgrade(*, db: Url = None) -> None:
+@db.command()
+def upgrade(*, url: Url = None) -> None:
     """Brings the tables to the form that this version needs; a second run changes nothing."""
-    url = db or os.environ.get("PEAKGATE_DATABASE_URL")
+    url = url or os.environ.get("PEAKGATE_DATABASE_URL")
     if not url:
         raise InputError("name the database with --db URL or PEAKGATE_DATABASE_URL", reason="USAGE")
     with extra("server"):

@@ -17,6 +17,7 @@ from peakgate.v1.prediction_pb2 import LedgerLine, Peak, PredictResponse, Sugges
 _STYLES = {Verdict.VERDICT_ADMIT: "bold green", Verdict.VERDICT_REJECT: "bold red", Verdict.VERDICT_UNDECIDED: "bold yellow"}
 _BAR_CELLS = 24
 _LEDGER_LINES = 12
+_SUGGESTIONS = 5
 
 
 def verdict_word(verdict: Verdict.ValueType) -> str:
@@ -45,7 +46,7 @@ def print_answer(console: Console, label: str, answer: PredictResponse, *, brief
     if brief:
         return
     print_ledger(console, answer.ledger)
-    print_suggestions(console, answer.suggestions)
+    print_suggestions(console, answer.suggestions, most=_SUGGESTIONS)
     _print_list(console, "Warnings", answer.warnings)
     _print_list(console, "Assumed, because the job does not say", answer.assumptions)
     if answer.prediction:
@@ -62,7 +63,7 @@ def _print_peaks(console: Console, answer: PredictResponse) -> None:
     for name, size, meaning in _peak_rows(answer):
         table.add_row(name, size, meaning)
     console.print()
-    console.print(Padding(table, (0, 0, 0, 2)))
+    console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
 
 def _peak_rows(answer: PredictResponse) -> Iterable[tuple[str, str, str]]:
@@ -111,21 +112,23 @@ def print_ledger(console: Console, ledger: Iterable[LedgerLine]) -> None:
         others = f"{len(lines) - _LEDGER_LINES} smaller parts"
         table.add_row("others", others, gb(rest), f"{rest / total:4.0%}", bar(rest / total, _BAR_CELLS))
     console.print(f"\n  What the memory of the worst GPU consists of at the peak ({gb(total)} in all)")
-    console.print(Padding(table, (0, 0, 0, 4)))
+    console.print(Padding(table, (0, 0, 0, 4), expand=False))
 
 
-def print_suggestions(console: Console, suggestions: Iterable[Suggestion]) -> None:
-    """Changes, best first."""
+def print_suggestions(console: Console, suggestions: Iterable[Suggestion], most: int | None = None) -> None:
+    """Changes, best first; when there are more than `most`, the verb that shows all is named."""
     rows = list(suggestions)
     if not rows:
         return
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for number, each in enumerate(rows, start=1):
+    for number, each in enumerate(rows[:most], start=1):
         fits = "[green]fits[/]" if each.fits else "[red]does not fit[/]"
         change = f"{escape(each.title)}\n[dim]{escape(changes_text(each))}[/]"
         table.add_row(f"{number}.", change, gb(each.bound_bytes), fits, step_time(each.relative_step_time))
-    console.print("\n  What would change it (upper bound then, does it fit, step time)")
-    console.print(Padding(table, (0, 0, 0, 4)))
+    console.print("\n  What would change it: upper bound of the changed job, whether that fits, step time")
+    console.print(Padding(table, (0, 0, 0, 4), expand=False))
+    if most is not None and len(rows) > most:
+        console.print(f"    and {len(rows) - most} more: `peakgate suggest` lists all of them")
 
 
 def changes_text(suggestion: Suggestion) -> str:

@@ -26,7 +26,7 @@ def count(number: int) -> str:
 def step_time(ratio: float) -> str:
     """A relative step time as a person says it: `33 % slower`."""
     if ratio <= 0:
-        return "unknown"
+        return "not estimated"
     percent = round((ratio - 1) * 100)
     return "as fast" if percent == 0 else f"{abs(percent)} % {'slower' if percent > 0 else 'faster'}"
 

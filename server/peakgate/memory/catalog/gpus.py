@@ -76,7 +76,7 @@ _CARDS: dict[str, tuple[int, int, tuple[int, int], bool, float, float, str]] = {
     "rtx-6000-ada-48gb": (49140, 608, (8, 9), False, 364, 960, _PRINTED.format("49140 MiB", "47.40")),
     "rtx-pro-6000-96gb": (97887, 640, (12, 0), False, 504, 1792, _PRINTED.format("97887 MiB, from memory", "94.97")),
     "t4-16gb": (15360, 448, (7, 5), False, 65, 320, _CAPTURE.format("qx-t4.xml")),
-    "titan-rtx-24gb": (24576, 358, (7, 5), True, 130.5, 672, _PRINTED.format("24576 MiB", "23.65")),
+    "titan-rtx-24gb": (24576, 359, (7, 5), True, 130.5, 672, _PRINTED.format("24576 MiB", "23.65")),
     "v100-16gb": (16384, 226, (7, 0), True, 125, 900, _PRINTED.format("16384 MiB", "15.78")),
     "v100-32gb": (32768, 287, (7, 0), True, 125, 900, _PRINTED.format("32768 MiB", "31.72 to 31.75")),
 }

@@ -10,25 +10,56 @@ BLOCKS = common.BLOCKS | gpt.BLOCKS | llama.BLOCKS | gemma.BLOCKS | falcon.BLOCK
 EVERY_LINEAR = frozenset({"q", "k", "v", "o", "qkv", "up", "down"})
 
 LLAMA = {
-    "layer": "layer_pre_norm", "norm": "rms_norm", "attention": "attention_llama", "mlp": "mlp_gated", "act": "silu",
-    "embed": "embed_plain", "head": "head_linear",
+    "layer": "layer_pre_norm",
+    "norm": "rms_norm",
+    "attention": "attention_llama",
+    "mlp": "mlp_gated",
+    "act": "silu",
+    "embed": "embed_plain",
+    "head": "head_linear",
 }
 GPT2 = {
-    "layer": "layer_gpt2", "norm": "layer_norm", "attention": "attention_gpt2", "mlp": "mlp_plain", "act": "gelu_new",
-    "embed": "embed_positions", "head": "head_linear", "dropout_embedding": "dropout_hidden", "dropout_mlp": "dropout_hidden",
-    "softmax_up": "softmax", "heads_k": "heads_free", "sdpa/heads_q": "view", "sdpa/heads_k": "view",
+    "layer": "layer_gpt2",
+    "norm": "layer_norm",
+    "attention": "attention_gpt2",
+    "mlp": "mlp_plain",
+    "act": "gelu_new",
+    "embed": "embed_positions",
+    "head": "head_linear",
+    "dropout_embedding": "dropout_hidden",
+    "dropout_mlp": "dropout_hidden",
+    "softmax_up": "softmax",
+    "heads_k": "heads_free",
+    "sdpa/heads_q": "view",
+    "sdpa/heads_k": "view",
 }
 OPT = GPT2 | {
-    "layer": "layer_opt", "attention": "attention_opt", "act": "relu", "softmax_up": "softmax_fp32", "heads_k": "heads",
-    "embed": "embed_opt", "sdpa/heads_q": "heads", "sdpa/heads_k": "heads",
+    "layer": "layer_opt",
+    "attention": "attention_opt",
+    "act": "relu",
+    "softmax_up": "softmax_fp32",
+    "heads_k": "heads",
+    "embed": "embed_opt",
+    "sdpa/heads_q": "heads",
+    "sdpa/heads_k": "heads",
 }
 NEOX = GPT2 | {
-    "layer": "layer_neox", "attention": "attention_neox", "act": "gelu", "softmax_up": "softmax_fp32", "embed": "embed_plain",
+    "layer": "layer_neox",
+    "attention": "attention_neox",
+    "act": "gelu",
+    "softmax_up": "softmax_fp32",
+    "embed": "embed_plain",
     "sdpa/core": "core_flash_copy",
 }
 FALCON = GPT2 | {
-    "layer": "layer_falcon", "attention": "attention_falcon", "act": "gelu", "embed": "embed_plain", "dropout_mlp": "pass",
-    "dropout_embedding": "pass", "always_masked": "core_efficient_full", "eager/core": "core_eager_full",
+    "layer": "layer_falcon",
+    "attention": "attention_falcon",
+    "act": "gelu",
+    "embed": "embed_plain",
+    "dropout_mlp": "pass",
+    "dropout_embedding": "pass",
+    "always_masked": "core_efficient_full",
+    "eager/core": "core_eager_full",
 }
 FALCON_MQA = FALCON | {"layer": "layer_falcon_mqa", "attention": "attention_falcon_mqa", "eager/core": "core_eager_mqa"}
 MOE = LLAMA | {"mlp": "moe", "normalise_top_k": "normalise", "router_cast": "pass", "weigh_experts": "weigh_promoted"}
@@ -51,7 +82,11 @@ FAMILIES: dict[str, Family] = {
     "olmo2": Family(roles=LLAMA | {"layer": "layer_post_norm", "norm": "rms_norm_olmo", "attention": "attention_olmo2"}, rope_tables=2),
     "gemma2": Family(roles=SANDWICH | {"soft_cap": "tanh_cap", "head": "head_capped"}, tied=True, masks=2),
     "gemma3": Family(
-        roles=SANDWICH | {"attention": "attention_gemma3"}, tied=True, masks=2, rope_tables=2, windowed=True,
+        roles=SANDWICH | {"attention": "attention_gemma3"},
+        tied=True,
+        masks=2,
+        rope_tables=2,
+        windowed=True,
         pattern=("local",) * 5 + ("global",),
     ),
     "mixtral": Family(roles=MOE),
@@ -60,9 +95,29 @@ FAMILIES: dict[str, Family] = {
 """Families whose walk equals traced models to 1e-3; `gpt` is the textbook's layer."""
 
 STAND_INS: dict[str, str] = {
-    "mpt": "gpt2", "bloom": "gpt2", "bert": "gpt2", "roberta": "gpt2", "phi": "gpt_neox", "stablelm": "llama", "gemma": "gemma2",
-    "nemotron": "opt", "arcee": "opt", "apertus": "qwen3", "seed_oss": "qwen2", "olmo3": "olmo2", "smollm3": "llama",
-    "gpt_oss": "mixtral", "deepseek_v2": "mixtral", "deepseek_v3": "mixtral", "qwen2_moe": "mixtral", "t5": "gpt2", "mt5": "gpt2",
-    "bart": "gpt2", "whisper": "gpt2", "vit": "gpt2", "clip": "gpt2", "gpt3": "gpt2",
+    "mpt": "gpt2",
+    "bloom": "gpt2",
+    "bert": "gpt2",
+    "roberta": "gpt2",
+    "phi": "gpt_neox",
+    "stablelm": "llama",
+    "gemma": "gemma2",
+    "nemotron": "opt",
+    "arcee": "opt",
+    "apertus": "qwen3",
+    "seed_oss": "qwen2",
+    "olmo3": "olmo2",
+    "smollm3": "llama",
+    "gpt_oss": "mixtral",
+    "deepseek_v2": "mixtral",
+    "deepseek_v3": "mixtral",
+    "qwen2_moe": "mixtral",
+    "t5": "gpt2",
+    "mt5": "gpt2",
+    "bart": "gpt2",
+    "whisper": "gpt2",
+    "vit": "gpt2",
+    "clip": "gpt2",
+    "gpt3": "gpt2",
 }
 """Blocks without a row of their own yet, and the family whose kernels give a first figure; the answer is then UNDECIDED."""

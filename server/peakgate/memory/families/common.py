@@ -1,6 +1,7 @@
 """Operations that several families share: norms, activations, rotary positions, adapters, attention cores, heads, the loss.
 
-Sources: transformers models/llama/modeling_llama.py, activations.py, modeling_rope_utils.py, integrations/sdpa_attention.py, loss/loss_utils.py; peft tuners/lora/layer.py.
+Sources: transformers models/llama/modeling_llama.py, activations.py, modeling_rope_utils.py,
+integrations/sdpa_attention.py, loss/loss_utils.py; peft tuners/lora/layer.py.
 """
 
 from __future__ import annotations

@@ -1,0 +1,130 @@
+"""The service's parts put together, without its doors: `app.py` opens ports to it, `embedded.py` a local channel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+
+import grpc
+
+from peakgate.calibration import Calibrator
+from peakgate.server.audit import AuditQueue
+from peakgate.server.calibration_service import CalibrationService
+from peakgate.server.catalog_service import CatalogService
+from peakgate.server.clock import MICROSECONDS, Clock, now_us
+from peakgate.server.errors import PeakgateError
+from peakgate.server.interceptor import Guard
+from peakgate.server.judge import Judge
+from peakgate.server.learning import Learner
+from peakgate.server.logs import Logger
+from peakgate.server.memory import MemoryModel
+from peakgate.server.metrics import Metrics
+from peakgate.server.policy import Policy
+from peakgate.server.predictor import Predictor
+from peakgate.server.requests import SeenRequests
+from peakgate.server.service import PredictionService
+from peakgate.server.store.base import Store
+from peakgate.server.telemetry import TelemetryService
+from peakgate.v1.calibration_service_pb2_grpc import add_CalibrationServiceServicer_to_server
+from peakgate.v1.catalog_service_pb2_grpc import add_CatalogServiceServicer_to_server
+from peakgate.v1.prediction_service_pb2_grpc import add_PredictionServiceServicer_to_server
+from peakgate.v1.telemetry_service_pb2_grpc import add_TelemetryServiceServicer_to_server
+
+LARGEST_MESSAGE_BYTES = 1 << 20
+"""1 MiB: a thousand times a usual job, and four times the largest batch of peaks. gRPC refuses more with RESOURCE_EXHAUSTED."""
+
+SWEEP_SECONDS = 30.0
+"""Between looks for ended jobs that were not learned from, and for a calibration that another replica has moved on."""
+
+EXPIRE_SECONDS = 600.0
+"""Between deletions of predictions that no job uses."""
+
+
+class Core:
+    """One service. Made on a running event loop; `start` before the first call, `stop` after the last one."""
+
+    def __init__(
+        self,
+        memory: MemoryModel,
+        store: Store,
+        *,
+        policy: Policy,
+        metrics: Metrics,
+        log: Logger,
+        clock: Clock = now_us,
+        cache_entries: int = 4096,
+        audit_queue_rows: int = 10_000,
+        retention_hours: float = 24.0,
+        settle_seconds: float = 600.0,
+        seen: SeenRequests | None = None,
+    ) -> None:
+        self.store = store
+        self._clock = clock
+        self._log = log
+        self._retention_us = int(retention_hours * 3600 * MICROSECONDS)
+        prior = Calibrator(epoch=memory.version).snapshot()
+        self.judge = Judge(memory, prior, policy, cache_entries=cache_entries)
+        self.audit = AuditQueue(store, limit=audit_queue_rows, metrics=metrics, log=log)
+        self.learner = Learner(self.judge, store, clock=clock, settle_seconds=settle_seconds, metrics=metrics, log=log)
+        self.predictor = Predictor(self.judge, store, self.audit, clock=clock, metrics=metrics, seen=seen)
+        self._telemetry = TelemetryService(store, self.audit, self.learner, clock=clock, metrics=metrics, log=log)
+        self._guard = Guard(metrics, log)
+        self._tasks: list[asyncio.Task[None]] = []
+        self.ready = False
+
+    def build_server(
+        self, *, interceptors: Sequence[grpc.aio.ServerInterceptor] = (), options: Sequence[tuple[str, object]] = ()
+    ) -> grpc.aio.Server:
+        """A gRPC server with every service. Interceptors that are added (authentication) run inside the guard."""
+        limits = (("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES), ("grpc.so_reuseport", 0))
+        server = grpc.aio.server(interceptors=(self._guard, *interceptors), options=(*limits, *options))
+        add_PredictionServiceServicer_to_server(PredictionService(self.predictor), server)
+        add_TelemetryServiceServicer_to_server(self._telemetry, server)
+        add_CalibrationServiceServicer_to_server(CalibrationService(self.judge, self.store, self.learner), server)
+        add_CatalogServiceServicer_to_server(CatalogService(), server)
+        return server
+
+    async def start(self) -> None:
+        """Reads the calibration, learns what a crash left over, and starts the background tasks. Raises STORE_UNAVAILABLE."""
+        self.audit.start()
+        if self.store.keeps:
+            await self.learner.load()
+            await self.learner.learn()
+            self._tasks = [
+                asyncio.create_task(self._every(SWEEP_SECONDS, self._sweep), name="sweep"),
+                asyncio.create_task(self._every(EXPIRE_SECONDS, self._expire), name="expire"),
+            ]
+        self.ready = True
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Writes what waits and closes the store."""
+        self.ready = False
+        for task in self._tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        lost = await self.audit.stop(grace_seconds)
+        if lost:
+            self._log.error("predictions were not stored", rows=lost)
+        self.predictor.close()
+        await asyncio.to_thread(self.store.close)
+
+    async def _every(self, seconds: float, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await work()
+            except PeakgateError as error:
+                self._log.warning("put off", work=work.__name__, cause=error.message)
+            except Exception:  # noqa: BLE001 - a background task must outlive a defect; the log has it
+                self._log.exception("background task failed", work=work.__name__)
+
+    async def _sweep(self) -> None:
+        await self.learner.load()
+        await self.learner.learn()
+
+    async def _expire(self) -> None:
+        expired = await asyncio.to_thread(self.store.expire, self._clock() - self._retention_us)
+        if expired:
+            self._log.info("expired", predictions=expired)

@@ -1,0 +1,147 @@
+"""TelemetryService: what agents saw. A row is acknowledged after it is committed, never before."""
+
+# ruff: noqa: ARG002, N802 - gRPC names the methods and their arguments
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import grpc
+
+from peakgate.server.audit import AuditQueue
+from peakgate.server.clock import Clock, from_timestamp, to_timestamp
+from peakgate.server.errors import PeakgateError, field_error
+from peakgate.server.intake import LATEST_SECONDS, LONGEST_TEXT, Refusal, accept
+from peakgate.server.learning import Learner
+from peakgate.server.logs import Logger
+from peakgate.server.metrics import Metrics
+from peakgate.server.store.base import Store
+from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, EventRow, PeakRow
+from peakgate.v1 import telemetry_service_pb2 as pb
+from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceServicer
+
+LARGEST_BATCH_ROWS = 256
+"""Rows of one batch: some 64 KB, one transaction of a few milliseconds."""
+
+Context = grpc.aio.ServicerContext[object, object]
+
+
+class TelemetryService(TelemetryServiceServicer):
+    """Takes batches of peaks and job events."""
+
+    def __init__(self, store: Store, audit: AuditQueue, learner: Learner, *, clock: Clock, metrics: Metrics, log: Logger) -> None:
+        self._store = store
+        self._audit = audit
+        self._learner = learner
+        self._clock = clock
+        self._metrics = metrics
+        self._log = log
+        self._stored_rows = metrics.series("peakgate_peaks_stored_total")
+
+    async def ReportPeaks(self, request: pb.ReportPeaksRequest, context: Context) -> pb.ReportPeaksResponse:
+        """Stores the good rows of a batch and answers every row."""
+        return await self._take(request)
+
+    async def StreamPeaks(
+        self, request_iterator: AsyncIterator[pb.StreamPeaksRequest], context: Context
+    ) -> AsyncIterator[pb.StreamPeaksResponse]:
+        """The same over one stream: one answer a message, in order."""
+        async for message in request_iterator:
+            yield pb.StreamPeaksResponse(ack=await self._take(message.batch))
+
+    async def ReportJobEvent(self, request: pb.ReportJobEventRequest, context: Context) -> pb.ReportJobEventResponse:
+        """Stores the start or the end of a job, and learns from its end."""
+        event = read_event(request, received_us=self._clock())
+        await self._store_event(event)
+        if event.prediction and event.event in TERMINAL_EVENTS:
+            await self._learn({event.prediction})
+        return pb.ReportJobEventResponse()
+
+    async def _take(self, request: pb.ReportPeaksRequest) -> pb.ReportPeaksResponse:
+        _check_batch(request)
+        received_us = self._clock()
+        rows, refused = sort_out(request, received_us=received_us)
+        named = {row.prediction for row in rows if row.prediction}
+        if named:
+            await self._audit.flush()  # so that a prediction that was just made is bound to its job
+        if rows:
+            await asyncio.to_thread(self._store.merge_peaks, rows)
+            self._stored_rows.add(len(rows))
+        self._count(refused, request.node)
+        ended = {row.prediction for row in rows if row.ended and row.pid == 0 and row.prediction}
+        if ended:
+            await self._learn(ended)
+        return pb.ReportPeaksResponse(
+            sequence=request.sequence, stored=len(rows), refused=refused, server_time=to_timestamp(received_us)
+        )
+
+    async def _store_event(self, event: EventRow) -> None:
+        if event.prediction:
+            await self._audit.flush()
+        await asyncio.to_thread(self._store.add_event, event)
+
+    async def _learn(self, names: set[str]) -> None:
+        """What was reported is committed already, so a failure here is no reason to have it sent again: the sweep tries again."""
+        try:
+            await self._learner.learn(names)
+        except PeakgateError as error:
+            self._log.warning("learning put off", cause=error.message, predictions=sorted(names))
+
+    def _count(self, refused: list[pb.RefusedPeak], node: pb.NodeInfo) -> None:
+        for row in refused:
+            self._metrics.series("peakgate_peaks_refused_total", reason=row.reason).add()
+        if refused:
+            self._log.warning("peaks refused", node=node.node, rows=len(refused), first=f"{refused[0].reason}: {refused[0].message}")
+
+
+def sort_out(request: pb.ReportPeaksRequest, *, received_us: int) -> tuple[list[PeakRow], list[pb.RefusedPeak]]:
+    """The rows to store, and the refused ones with their places."""
+    rows: list[PeakRow] = []
+    refused: list[pb.RefusedPeak] = []
+    for index, sample in enumerate(request.peaks):
+        result = accept(sample, request.node, received_us=received_us)
+        if isinstance(result, Refusal):
+            refused.append(pb.RefusedPeak(index=index, reason=result.reason, message=result.message))
+        else:
+            rows.append(result)
+    return rows, refused
+
+
+def _check_batch(request: pb.ReportPeaksRequest) -> None:
+    if len(request.peaks) > LARGEST_BATCH_ROWS:
+        raise PeakgateError(
+            "BATCH_TOO_LARGE",
+            f"peaks: {len(request.peaks)} rows; at most {LARGEST_BATCH_ROWS} go into a batch",
+            hint=f"send batches of at most {LARGEST_BATCH_ROWS} rows",
+        )
+    if not request.node.node:
+        raise field_error("node.node", "is missing: state the host name of the reporting node")
+    for name in ("cluster", "node", "boot_id", "agent_version", "driver_version"):
+        text: str = getattr(request.node, name)
+        if len(text) > LONGEST_TEXT or "\x00" in text:
+            raise field_error(f"node.{name}", f"is longer than {LONGEST_TEXT} characters or holds a zero byte")
+
+
+def read_event(request: pb.ReportJobEventRequest, *, received_us: int) -> EventRow:
+    """The event to store; its time is the moment of receipt when none is stated. Raises FIELD_INVALID."""
+    if request.event not in EVENTS:
+        raise field_error("event", f"is {request.event[:64]!r}; allowed are {', '.join(EVENTS)}")
+    if not request.job and not request.prediction:
+        raise field_error("job", "is missing: state the job, the prediction or both")
+    for name in ("cluster", "job", "prediction"):
+        text: str = getattr(request, name)
+        if len(text) > LONGEST_TEXT or "\x00" in text:
+            raise field_error(name, f"is longer than {LONGEST_TEXT} characters or holds a zero byte")
+    if request.restart < 0:
+        raise field_error("restart", f"is {request.restart}; it must not be negative")
+    if not 0 <= request.event_time.seconds <= LATEST_SECONDS:
+        raise field_error("event_time", "lies outside 1970 to 9999")
+    return EventRow(
+        cluster=request.cluster,
+        job=request.job,
+        restart=request.restart,
+        prediction=request.prediction,
+        event=request.event,
+        event_us=from_timestamp(request.event_time) if request.HasField("event_time") else received_us,
+        exit_code=request.exit_code if request.HasField("exit_code") else None,
+    )

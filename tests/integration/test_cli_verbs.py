@@ -1,0 +1,128 @@
+"""The other verbs of the command, with the service inside it or a database behind it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.integration.cli import EXAMPLES, peakgate
+
+TEXTBOOK = EXAMPLES / "textbook-1.3b.yaml"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    """URL of a fresh SQLite file."""
+    return f"sqlite:///{tmp_path}/peakgate.sqlite3"
+
+
+def test_suggest_ranks_fixes() -> None:
+    """FlashAttention comes first and fits; the largest micro-batch and the smallest card are named."""
+    done = peakgate("suggest", TEXTBOOK, "--output", "json")
+    advice = json.loads(done.out)
+    assert done.status == 1
+    assert advice["suggestions"][0]["changes"] == {"attention.implementation": "flash"}
+    assert 1 <= advice["largest_micro_batch_size"] < 8
+    assert advice["smallest_gpu"]
+
+
+def test_the_largest_micro_batch_is_the_largest(tmp_path: Path) -> None:
+    """What suggest names fits, and one more does not."""
+    largest = json.loads(peakgate("suggest", TEXTBOOK, "--output", "json").out)["largest_micro_batch_size"]
+    text = TEXTBOOK.read_text()
+    for size, want in ((largest, 0), (largest + 1, 1)):
+        path = tmp_path / f"{size}.yaml"
+        path.write_text(text.replace("micro_batch_size: 8", f"micro_batch_size: {size}"))
+        assert peakgate("predict", path).status == want
+
+
+def test_suggest_inverts_a_field() -> None:
+    """--solve gives the extreme value of a numeric field that fits, and refuses a field that is no number."""
+    done = peakgate("suggest", TEXTBOOK, "--solve", "batch.sequence_length", "--output", "json")
+    advice = json.loads(done.out)
+    assert advice["solved_field"] == "batch.sequence_length"
+    assert 0 < advice["solved_value"] < 2048
+    assert peakgate("suggest", TEXTBOOK, "--solve", "attention.implementation").status == 2
+
+
+def test_explain_writes_a_page(tmp_path: Path) -> None:
+    """The text shows the step and the rank; the page stands alone."""
+    done = peakgate("explain", TEXTBOOK, "--html", tmp_path / "page.html")
+    assert done.status == 0
+    assert "One training step" in done.out
+    assert "|forward" in done.out
+    assert "Worst rank" in done.out
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "http" not in re.sub(r"\s", "", page)
+
+
+def test_a_stored_prediction_is_found_again(database: str) -> None:
+    """With --db a prediction has a name, `jobs` lists it, and `explain` shows it by its name."""
+    (answer,) = peakgate("predict", TEXTBOOK, "--db", database, "--output", "jsonl").objects
+    name = str(answer["prediction"])
+    assert name.startswith("predictions/")
+    (row,) = peakgate("jobs", "--db", database, "--output", "jsonl").objects
+    assert row["prediction"] == name
+    assert row["job_name"] == "textbook-1.3b"
+    done = peakgate("explain", name, "--db", database)
+    assert done.out.startswith("REJECT")
+
+
+def test_without_a_database_nothing_is_kept() -> None:
+    """The service inside the command stores nothing by itself: the answer has no name and the list is empty."""
+    (answer,) = peakgate("predict", TEXTBOOK, "--output", "jsonl").objects
+    assert answer["prediction"] == ""
+    assert peakgate("jobs").out == "No predictions are stored yet.\n"
+
+
+def test_an_unknown_prediction_is_bad_input(database: str) -> None:
+    """A name that was never given is status 2."""
+    peakgate("predict", TEXTBOOK, "--db", database)
+    assert peakgate("explain", "predictions/nobody", "--db", database).status == 2
+
+
+@pytest.mark.parametrize(("table", "want"), [("models", "llama-3.1-8b"), ("gpus", "h100-80gb"), ("defaults", "optimizer.name")])
+def test_the_catalogue(table: str, want: str) -> None:
+    """Each table is shown to people, and row by row to programs, with the source of every row."""
+    assert want in peakgate("catalog", table).out
+    rows = peakgate("catalog", table, "--output", "jsonl").objects
+    assert len(rows) >= 20
+    assert all(row["source"] for row in rows)
+
+
+def test_the_schema_is_a_json_schema() -> None:
+    """It describes the fields of the document."""
+    schema = json.loads(peakgate("schema").out)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert "batch" in schema["properties"]
+
+
+def test_the_database_is_upgraded_twice(database: str) -> None:
+    """A second upgrade changes nothing; without a database the error says how to name one."""
+    assert peakgate("db", "upgrade", "--db", database).status == 0
+    assert peakgate("db", "upgrade", "--db", database).status == 0
+    done = peakgate("db", "upgrade")
+    assert done.status == 2
+    assert "PEAKGATE_DATABASE_URL" in done.err
+
+
+def test_the_check_up_passes_here(database: str) -> None:
+    """Every check of a sound installation is ok or a note."""
+    done = peakgate("doctor", "--db", database, "--output", "jsonl")
+    assert done.status == 0
+    assert {"python", "grpcio", "protobuf", "pynvml", "nvml", "clock", "service", "database"} <= {str(row["name"]) for row in done.objects}
+
+
+def test_the_check_up_finds_an_absent_service() -> None:
+    """A service that is not there makes the check-up fail and is named with the remedy."""
+    done = peakgate("doctor", "--server", "127.0.0.1:1")
+    assert done.status == 1
+    assert "peakgate serve" in done.out
+
+
+def test_the_version_is_shown() -> None:
+    """--version is the distribution's."""
+    assert re.fullmatch(r"peakgate \d+\.\d+\.\d+\n", peakgate("--version").out)

@@ -1,0 +1,120 @@
+"""Who a process belongs to: drop-in file, control group, environment, nobody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+from tests.unit.agent.builders import GPU, ProcTree, write_job_file
+
+from peakgate.agent.attribution import Attribution, Owner
+from peakgate.agent.jobs_folder import JobFile, JobsFolder
+from peakgate.agent.proc import ProcessId, ProcFolder
+
+SLURM_402 = "0::/system.slice/slurmstepd.scope/job_402/step_0/user/task_0"
+
+
+class Node:
+    """A /proc and a folder of drop-in files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.proc = ProcTree(folder / "proc")
+        self.jobs = folder / "jobs"
+        self.attribution = Attribution(cluster="alpha", proc=ProcFolder(root=self.proc.root), jobs=JobsFolder(folder=self.jobs))
+
+    def owner(self, pid: int = 7) -> Owner:
+        """The owner of the process on the GPU."""
+        return self.attribution.owner_of(gpu_uuid=GPU, process=ProcessId(pid, 100))
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    """An empty node."""
+    return Node(tmp_path)
+
+
+def test_the_control_group_gives_the_job_and_the_environment_the_prediction(node: Node) -> None:
+    """The kernel says which job it is; the job's environment says which prediction was made for it."""
+    environment = {"PEAKGATE_PREDICTION": "predictions/p1", "SLURM_JOB_ID": "999", "SLURM_RESTART_COUNT": "2"}
+    node.proc.add(7, cgroup=SLURM_402, environment=environment, uid=1001)
+    assert node.owner() == Owner(cluster="alpha", job="402", restart=2, prediction="predictions/p1", uid=1001)
+
+
+def test_the_drop_in_file_wins(node: Node) -> None:
+    """What the scheduler's prolog wrote stands above the environment, which a user can set to anything."""
+    node.proc.add(7, cgroup=SLURM_402, environment={"PEAKGATE_PREDICTION": "predictions/forged"})
+    write_job_file(node.jobs, GPU, cluster="beta", job="402", restart=1, prediction="predictions/p9", user="ann")
+    assert node.owner() == Owner(cluster="beta", job="402", restart=1, prediction="predictions/p9", uid=1000)
+
+
+def test_a_drop_in_file_of_an_earlier_job_is_not_believed(node: Node) -> None:
+    """A file that names another Slurm job than the control group was left behind: the peak must not move to that job."""
+    node.proc.add(7, cgroup=SLURM_402)
+    write_job_file(node.jobs, GPU, job="401", prediction="predictions/old")
+    with capture_logs() as logs:
+        assert node.owner() == Owner(cluster="alpha", job="402", uid=1000)
+    assert [entry["file_job"] for entry in logs] == ["401"]
+
+
+def test_the_owner_stays_when_the_epilog_takes_the_file_away(node: Node) -> None:
+    """A process that outlives its drop-in file by a moment does not become another job's."""
+    node.proc.add(7)
+    path = write_job_file(node.jobs, GPU, job="402", prediction="predictions/p1")
+    want = node.owner()
+    path.unlink()
+    assert node.owner() == want
+    assert want.job == "402"
+
+
+def test_a_late_drop_in_file_still_counts(node: Node) -> None:
+    """A file written after the process started names its owner from then on."""
+    node.proc.add(7)
+    assert node.owner().job == ""
+    write_job_file(node.jobs, GPU, job="402")
+    assert node.owner().job == "402"
+
+
+def test_a_process_without_a_scheduler_is_known_by_its_prediction(node: Node) -> None:
+    """On a laptop the prediction in the environment is the job."""
+    node.proc.add(7, environment={"PEAKGATE_PREDICTION": "predictions/p1"})
+    assert node.owner() == Owner(cluster="alpha", job="predictions/p1", prediction="predictions/p1", uid=1000)
+
+
+@pytest.mark.parametrize("value", ["x" * 201, "bad\nline", "\x1b[31m"])
+def test_an_absurd_id_in_the_environment_is_ignored(node: Node, value: str) -> None:
+    """A user cannot put control characters or a flood into the reports."""
+    node.proc.add(7, environment={"PEAKGATE_PREDICTION": value})
+    assert node.owner() == Owner(cluster="alpha", uid=1000)
+
+
+def test_a_process_that_proc_does_not_show_is_unattributed(node: Node) -> None:
+    """It has an owner all the same: nobody, so that its memory is still reported."""
+    assert node.owner(pid=4999001) == Owner(cluster="alpha")
+
+
+def test_a_pid_that_is_used_again_is_read_again(node: Node) -> None:
+    """What was known of the earlier process says nothing about the later one."""
+    node.proc.add(7, cgroup=SLURM_402)
+    node.owner()
+    node.proc.add(7, start_ticks=900, cgroup="0::/system.slice/slurmstepd.scope/job_403/step_0")
+    assert node.attribution.owner_of(gpu_uuid=GPU, process=ProcessId(7, 900)).job == "403"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "no json", "[]", '{"cluster": "a"}', '{"job": ""}', '{"job": "1", "restart": -1}', '{"job": "1", "restart": true}', '{"job": ["1"]}'],
+)
+def test_a_drop_in_file_that_is_not_as_agreed_is_absent_and_said_once(tmp_path: Path, text: str) -> None:
+    """A broken file is not guessed at; the log names it one time and not every second."""
+    (tmp_path / f"{GPU}.json").write_text(text)
+    folder = JobsFolder(folder=tmp_path)
+    with capture_logs() as logs:
+        assert [folder.job_on(GPU), folder.job_on(GPU)] == [None, None]
+    assert len(logs) == 1
+
+
+def test_a_drop_in_file_may_write_numbers_for_ids(tmp_path: Path) -> None:
+    """A shell script that forgets the quotes is understood."""
+    write_job_file(tmp_path, GPU, job=402, user=1000)
+    assert JobsFolder(folder=tmp_path).job_on(GPU) == JobFile(job="402", user="1000")

@@ -1,0 +1,63 @@
+"""The sentences of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from peakgate.memory.job import Job
+from peakgate.memory.prediction import LedgerLine
+from peakgate.server.assess import Assessor
+from peakgate.server.decide import decide
+from peakgate.server.reasons import largest_category, reason, warnings
+from peakgate.server.suggest import advise
+
+GB = 1_000_000_000
+AJob = Callable[..., Job]
+
+
+def reason_for(job: Job, assessor: Assessor) -> str:
+    """The reason that a submitter reads."""
+    assessment = assessor.assess(job)
+    return reason(decide(job, assessment, assessor), assessment, advise(job, assessment, assessor))
+
+
+def test_a_rejection_begins_with_the_category_that_is_too_large(a_job: AJob, assessor: Assessor) -> None:
+    """Then come figures with their unit, and what to do."""
+    text = reason_for(a_job(sequences=5, memory_bytes=25 * GB), assessor)
+    assert text.startswith("activations: 50.0 GB")
+    assert "attention.implementation=flash" in text
+    assert "20.0 GB" in text
+
+
+def test_a_rejection_without_a_remedy_says_so(a_job: AJob, assessor: Assessor) -> None:
+    """States that no fix of the list makes smaller."""
+    text = reason_for(a_job(sequences=None, memory_bytes=5 * GB), assessor)
+    assert text.startswith("parameters: 10.0 GB")
+    assert "more GPUs" in text
+
+
+def test_an_undecided_job_is_told_the_field_and_both_outcomes(a_job: AJob, assessor: Assessor) -> None:
+    """As assumed and with the favourable value."""
+    text = reason_for(a_job(sequences=5, attention=None, memory_bytes=25 * GB), assessor)
+    assert text.startswith("attention.implementation is not stated and decides")
+    assert "60.0 GB" in text
+    assert "20.0 GB and fits" in text
+
+
+def test_no_gpu_is_told_with_all_figures(a_job: AJob, assessor: Assessor) -> None:
+    """The need is known even without a card."""
+    assert "20.0 GB" in reason_for(a_job(memory_bytes=None), assessor)
+    assert "gpu.type" in reason_for(a_job(memory_bytes=None), assessor)
+
+
+def test_retries_are_a_warning_that_names_the_remedy(a_job: AJob, assessor: Assessor) -> None:
+    """Only when the cache passes the card."""
+    assert "expandable_segments" in " ".join(warnings(assessor.assess(a_job(memory_bytes=22 * GB))))
+    assert warnings(assessor.assess(a_job())) == ()
+
+
+def test_lines_of_a_category_are_added_up() -> None:
+    """Two lines of parameters outweigh one of activations."""
+    lines = (("parameters", 6), ("activations", 10), ("parameters", 5))
+    ledger = tuple(LedgerLine(category=category, item="x", bytes=size) for category, size in lines)
+    assert largest_category(ledger) == ("parameters", 11)
