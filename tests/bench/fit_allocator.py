@@ -26,15 +26,18 @@ def jobs() -> Iterator[tuple[tuple[str, bool], Job]]:
     ):
         if adapters and implementation == "foreach":
             continue
-        yield (mode, adapters), Job(
-            model=Model(preset=name),
-            batch=Batch(micro_batch_size=micro_batch, sequence_length=sequence),
-            precision=Precision(recipe="bf16"),
-            optimizer=Optimizer(name="adamw", implementation=implementation),
-            attention=Attention(implementation="sdpa"),
-            checkpointing=Checkpointing(mode=mode),
-            lora=Lora(rank=16) if adapters else None,
-            framework=Framework(name="huggingface"),
+        yield (
+            (mode, adapters),
+            Job(
+                model=Model(preset=name),
+                batch=Batch(micro_batch_size=micro_batch, sequence_length=sequence),
+                precision=Precision(recipe="bf16"),
+                optimizer=Optimizer(name="adamw", implementation=implementation),
+                attention=Attention(implementation="sdpa"),
+                checkpointing=Checkpointing(mode=mode),
+                lora=Lora(rank=16) if adapters else None,
+                framework=Framework(name="huggingface"),
+            ),
         )
 
 
@@ -47,7 +50,7 @@ def main() -> None:
     for key, rows in sorted(found.items()):
         reserved, required = zip(*rows, strict=True)
         spread = [f"{q:.3f}" for q in quantiles(reserved, n=10)[::8]], [f"{q:.3f}" for q in quantiles(required, n=10)[::8]]
-        print(f"{key}: ({median(reserved):.3f}, {median(required):.3f}), {len(rows)} jobs; 10 and 90 % of reserved {spread[0]}, required {spread[1]}")
+        print(f"{key}: ({median(reserved):.3f}, {median(required):.3f}), {len(rows)} jobs; 10 and 90 %: {spread}")
 
 
 if __name__ == "__main__":

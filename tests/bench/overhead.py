@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -127,23 +127,18 @@ def measure_overhead(folder: Path, *, rounds: int, calls: int, fresh_calls: int)
     return Overhead(samples)
 
 
-def report(found: Overhead, warm_bar: float) -> str:
-    """The table that `make bench` prints."""
+def line(kind: str, samples: Sequence[Sample], ratios: Sequence[float]) -> str:
+    """One line of the table: medians over the rounds."""
+    cpu, rate = median(s.cpu_microseconds for s in samples), median(s.calls / s.wall_seconds for s in samples)
+    p99, foreign = median(s.p99_seconds for s in samples) * 1e3, median(s.foreign_cpu_ratio for s in samples)
+    return f"{kind:8}{cpu:15.0f}{rate:10.0f}{p99:9.1f}{foreign:11.0%}{min(ratios):17.2f}{median(ratios):8.2f}{max(ratios):8.2f}"
+
+
+def report(found: Overhead, bars: Mapping[str, float]) -> str:
+    """The table that `make bench` prints, and a line for each kind of call that has a bar."""
     lines = [f"{'call':8}{'server CPU µs':>15}{'calls/s':>10}{'p99 ms':>9}{'other CPU':>11}{'over echo: min':>17}{'median':>8}{'max':>8}"]
-    for kind in KINDS:
-        samples, ratios = found.samples[kind], found.ratios(kind)
-        cpu, rate, p99, foreign = (
-            median(values)
-            for values in (
-                [s.cpu_microseconds for s in samples],
-                [s.calls / s.wall_seconds for s in samples],
-                [s.p99_seconds * 1e3 for s in samples],
-                [s.foreign_cpu_ratio for s in samples],
-            )
-        )
-        lines.append(f"{kind:8}{cpu:15.0f}{rate:10.0f}{p99:9.1f}{foreign:11.0%}{min(ratios):17.2f}{median(ratios):8.2f}{max(ratios):8.2f}")
-    warm, verdict = found.ratio("warm"), "holds" if found.ratio("warm") <= warm_bar else "BROKEN"
-    lines.append(
-        f"a warm Predict costs {warm:.2f} of an empty echo (bar {warm_bar}: {verdict}); a job never seen, {found.ratio('fresh'):.2f}"
-    )
+    lines += [line(kind, found.samples[kind], found.ratios(kind)) for kind in KINDS]
+    for kind, bar in bars.items():
+        verdict = "holds" if found.ratio(kind) <= bar else "BROKEN"
+        lines.append(f"a {kind} Predict costs {found.ratio(kind):.2f} of an empty echo (bar {bar}: {verdict})")
     return "\n".join(lines)

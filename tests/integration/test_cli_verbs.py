@@ -123,6 +123,30 @@ def test_the_check_up_finds_an_absent_service() -> None:
     assert "peakgate serve" in done.out
 
 
+def test_every_verb_reports_errors_alike() -> None:
+    """A service that is away is an error object for a program, a line with the remedy for a person, and status 4."""
+    done = peakgate("jobs", "--output", "json", "--server", "127.0.0.1:1")
+    assert done.status == 4
+    assert json.loads(done.out)["error"]["code"] == "UNAVAILABLE"
+    assert "peakgate serve" in done.err
+
+
+@pytest.mark.parametrize("url", ["sqlite:////proc/nowhere/p.sqlite3", "nonsense"])
+def test_a_database_that_cannot_be_used_is_status_4(url: str) -> None:
+    """The error names the database and what to do; it is no verdict and no traceback."""
+    done = peakgate("predict", TEXTBOOK, "--db", url, "--output", "jsonl")
+    assert done.status == 4
+    assert done.objects[0]["error"]["reason"] == "STORE_UNAVAILABLE"  # type: ignore[index]
+    assert "Traceback" not in done.err
+
+
+def test_an_agent_without_its_scenario_says_which_there_are() -> None:
+    """The agent's options reach it: an unknown scenario is bad usage, and the known ones are named."""
+    done = peakgate("agent", "--simulate", "nowhere", "--server", "127.0.0.1:1", "--once")
+    assert done.status == 2
+    assert "demo" in done.err
+
+
 def test_the_version_is_shown() -> None:
     """--version is the distribution's."""
     assert re.fullmatch(r"peakgate \d+\.\d+\.\d+\n", peakgate("--version").out)

@@ -72,6 +72,8 @@ class Attribution:
         if file and _contradicts(file, facts):
             log.warning("job file left over from another job", gpu=gpu_uuid, file_job=file.job, pid=process.pid)
             file = None
+        if known and file is None:
+            return known
         owner = _owner(self._cluster, file, facts)
         self._owners[gpu_uuid, process] = (file is not None, owner)
         return owner

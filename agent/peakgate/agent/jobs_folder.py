@@ -25,25 +25,44 @@ class JobFile:
     user: str = ""
 
 
+@dataclass(slots=True)
+class _Known:
+    """What a file held when it last changed."""
+
+    path: Path
+    state: tuple[int, int, int] | None = None
+    job: JobFile | None = None
+
+
 class JobsFolder:
-    """Reads the drop-in files; one that is not as agreed is logged once and counts as absent."""
+    """Reads a drop-in file when it has changed; one that is not as agreed is logged once and counts as absent."""
 
     def __init__(self, *, folder: Path = JOBS_FOLDER) -> None:
         self._folder = folder
-        self._said: dict[str, str] = {}
+        self._known: dict[str, _Known] = {}
 
     def job_on(self, gpu_uuid: str) -> JobFile | None:
         """The job that holds the GPU, or None."""
-        path = self._folder / f"{gpu_uuid}.json"
+        known = self._known.get(gpu_uuid)
+        if known is None:
+            known = self._known[gpu_uuid] = _Known(path=self._folder / f"{gpu_uuid}.json")
         try:
-            with path.open(encoding="utf-8") as file:
-                return _parse(file.read(MAX_FILE_BYTES))
-        except FileNotFoundError:
-            self._said.pop(gpu_uuid, None)
-        except (OSError, ValueError) as error:
-            if self._said.get(gpu_uuid) != str(error):
-                self._said[gpu_uuid] = str(error)
-                log.warning("job file not understood", file=str(path), problem=str(error))
+            status = known.path.stat()
+        except OSError:
+            known.state, known.job = None, None
+            return None
+        state = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if state != known.state:
+            known.state, known.job = state, _read(known.path)
+        return known.job
+
+
+def _read(path: Path) -> JobFile | None:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return _parse(file.read(MAX_FILE_BYTES))
+    except (OSError, ValueError) as error:
+        log.warning("job file not understood", file=str(path), problem=str(error))
         return None
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:  # absent at run time
 
 DONE, UNDELIVERED = 0, 4
 """Exit status, as for every verb of the command: 4 is "service unavailable"."""
-LAST_DRAIN_SECONDS = 15.0
-"""How long the agent tries to deliver what is left before it ends; the rest stays in the spool."""
 
 
 class NodeAgent:
@@ -79,7 +77,7 @@ class NodeAgent:
 
     async def _last_drain(self, sender: Sender) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_DRAIN_SECONDS):
+            async with asyncio.timeout(self._options.last_drain_seconds):
                 await sender.drain_patiently(sleep=asyncio.sleep, given_up=lambda: False)
 
     def _end(self) -> None:

@@ -12,6 +12,8 @@ from peakgate.agent.sampler import DEVICE_PERIOD_SECONDS, PROCESS_PERIOD_SECONDS
 
 TRANSPORTS = ("unary", "stream")
 DEFAULT_INTERVAL_SECONDS = 30.0
+LAST_DRAIN_SECONDS = 15.0
+"""How long the agent tries to deliver what is left before it ends; the rest stays in the spool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,7 @@ class Options:
     """Port of the Prometheus metrics (9552 by custom); None: no metrics."""
     interval_seconds: float = DEFAULT_INTERVAL_SECONDS
     """Between two batches; what ends a job is sent at once."""
+    last_drain_seconds: float = LAST_DRAIN_SECONDS
     device_period_seconds: float = DEVICE_PERIOD_SECONDS
     process_period_seconds: float = PROCESS_PERIOD_SECONDS
     jobs_folder: Path = JOBS_FOLDER
@@ -42,7 +45,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:
             raise UsageError(f"transport {self.transport!r} is not known", remedy=f"Use one of: {', '.join(TRANSPORTS)}")
-        for name in ("interval_seconds", "device_period_seconds", "process_period_seconds", "duration_seconds"):
+        for name in ("interval_seconds", "last_drain_seconds", "device_period_seconds", "process_period_seconds", "duration_seconds"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise UsageError(f"{name} must be above 0, not {value}")

@@ -38,6 +38,8 @@ class Record:
 
     def to_write(self, now: float) -> PeakRow | None:
         """The row, when it must be written now: new, higher, flagged, ended, or due for a refresh."""
+        if self.peak_bytes == 0:
+            return None  # a process that is listed before it holds memory
         state = (self.peak_bytes, self.flags, self.ended)
         if state == self._written and now - self._written_at < REFRESH_SECONDS:
             return None

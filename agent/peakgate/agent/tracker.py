@@ -52,7 +52,7 @@ class Tracker:
         self._proc = proc
         self._boot_id = boot_id
         self._open: dict[tuple[str, ProcessId], _Open] = {}
-        self._records: dict[PeakKey, Record] = {}
+        self._records: dict[str, dict[PeakKey, Record]] = {}
         self._devices: dict[str, DeviceMemory] = {}
         self._cut_off: set[Attempt] = set()
         self.unattributed_bytes: dict[str, int] = {}
@@ -75,7 +75,8 @@ class Tracker:
 
     def everything(self) -> list[PeakRow]:
         """All rows as they stand, for the moment before the agent stops."""
-        return [record.row() for record in self._records.values()]
+        records = (record for records in self._records.values() for record in records.values())
+        return [record.row() for record in records if record.peak_bytes]
 
     def _processes(self, sample: ProcessSample) -> Changes:
         uuid = sample.gpu.uuid
@@ -91,6 +92,9 @@ class Tracker:
     def _take_in(self, uuid: str, process: ProcessId, owner: Owner) -> None:
         """Opens a process, or hands it to the owner that a late drop-in file names: what it was held under ends here."""
         before = self._open.get((uuid, process))
+        if before and before.owner == owner:
+            before.misses = 0
+            return
         self._open[uuid, process] = _Open(owner)
         if before and before.owner.attempt != owner.attempt:
             self._end_records(uuid, before.owner.attempt, process)
@@ -125,13 +129,14 @@ class Tracker:
             self._record(sample, owner, process, "sampled", sum(known))
         elif alone_bytes is not None:
             self._record(sample, owner, process, "device", alone_bytes)
-        elif (key := self._key(sample.gpu.uuid, owner, process, "sampled")) in self._records:
-            self._records[key].gaps += 1
+        elif record := self._records.get(sample.gpu.uuid, {}).get(self._key(sample.gpu.uuid, owner, process, "sampled")):
+            record.gaps += 1
 
     def _record(self, sample: ProcessSample, owner: Owner, process: ProcessId, source: str, used_bytes: int) -> None:
         key = self._key(sample.gpu.uuid, owner, process, source)
-        if key not in self._records:
-            self._records[key] = Record(
+        records = self._records.setdefault(sample.gpu.uuid, {})
+        if key not in records:
+            records[key] = Record(
                 key=key,
                 gpu=sample.gpu,
                 uid=owner.uid,
@@ -141,7 +146,7 @@ class Tracker:
                 last_time=sample.time,
                 flags=NO_FLAGS if owner.job else Flag.UNATTRIBUTED,
             )
-        self._records[key].see(used_bytes=used_bytes, time=sample.time)
+        records[key].see(used_bytes=used_bytes, time=sample.time)
 
     def _key(self, uuid: str, owner: Owner, process: ProcessId, source: str) -> PeakKey:
         return PeakKey(
@@ -187,7 +192,7 @@ class Tracker:
             if not left:
                 changes.events += self._job_ended(owner, now)
         changes.rows = [row for record in self._records_on(gpu.uuid) if (row := record.to_write(now))]
-        self._records = {key: record for key, record in self._records.items() if not record.ended}
+        self._records[gpu.uuid] = {record.key: record for record in self._records_on(gpu.uuid) if not record.ended}
         return changes
 
     def _end_records(self, uuid: str, attempt: Attempt, process: ProcessId) -> None:
@@ -210,4 +215,4 @@ class Tracker:
         return [process for gpu_uuid, process in self._open if gpu_uuid == uuid]
 
     def _records_on(self, uuid: str) -> list[Record]:
-        return [record for key, record in self._records.items() if key.gpu_uuid == uuid]
+        return list(self._records.get(uuid, {}).values())

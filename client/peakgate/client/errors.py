@@ -64,7 +64,10 @@ class ServiceError(PeakgateError):
         """Reads google.rpc.ErrorInfo and BadRequest out of a failed call; without them the code's name is the reason."""
         call = cast("grpc.Call", error)  # what grpc raises is both; its stubs know only one
         reason, fields = _details(call)
-        return cls(call.details() or str(error), code=call.code().name, reason=reason or call.code().name, fields=fields)
+        message = call.details() or str(error)
+        if call.code().name == "UNAVAILABLE" and not reason:
+            message = f"the service cannot be reached ({message}); start it with `peakgate serve`, or name another with --server"
+        return cls(message, code=call.code().name, reason=reason or call.code().name, fields=fields)
 
 
 def _details(call: grpc.Call) -> tuple[str, list[tuple[str, str]]]:

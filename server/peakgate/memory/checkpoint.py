@@ -43,7 +43,10 @@ class Segment:
         reading = [node for node in self.nodes if node.reads]
         for node in reading:
             node.before = self._rebuild
-        reading[0].after = self._release
+        if reading:
+            reading[0].after = self._release
+        else:  # no gradient flows through it: nothing is ever rebuilt
+            self._release()
         return y
 
     def reentrant(self) -> Tensor:

@@ -52,6 +52,8 @@ class Extras:
     hidden_dropout: float = 0.0
     rotary_share: float | None = None
     normalises_top_k: bool = False
+    new_decoder: bool = False
+    """Falcon's second decoder, which a count of key-value heads does not tell from the first."""
     pattern: int = 0
     """Layers of a repeating pattern whose last one is global; 0: the family's own."""
 
@@ -102,6 +104,7 @@ def _extras(block: str, c: Config) -> Extras:
         hidden_dropout=_share(c, HIDDEN_DROPOUT.get(block, "")),
         rotary_share=float(rotary) if isinstance(rotary, int | float) else None,
         normalises_top_k=c.get("norm_topk_prob") is True,
+        new_decoder=c.get("new_decoder_architecture") is True,
         pattern=pattern if block == "gemma3" or block == "gemma3_text" else 0,
     )
 

@@ -202,7 +202,7 @@ class Machine:
         lora = self.plan.lora
         known.append(
             Parameter(
-                name=f"adapter.{tag}" if adapter else f"{operation.split('_', maxsplit=1)[0]}.{tag}" if tag else operation,
+                name="adapter." + tag if adapter else _weight_name(operation, tag),
                 elements=self._elements(operation, name, tag, x, width),
                 itemsize=self.dims["adapter" if adapter else "weight"],
                 trainable=adapter or lora is None,
@@ -237,3 +237,9 @@ class Machine:
         self.leaves.append((node, x.storage.hold()))
         x.storage.hold()
         return replace(x, node=node, output="y")
+
+
+def _weight_name(operation: str, tag: str) -> str:
+    """`linear.q`, `embedding.V`, `norm.layer`, `norm.final` …: what adapters, quantisation and reports call a weight."""
+    kind = "norm" if "norm" in operation or operation.startswith("weight") else operation.partition("_")[0]
+    return f"{kind}.{tag or 'layer'}"

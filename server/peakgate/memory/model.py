@@ -66,7 +66,7 @@ def _without_dimensions(model: Model) -> Described:
 
 
 def _with_dimensions(t: Transformer, extras: Extras) -> Described:
-    key = _family_key(t)
+    key = _family_key(t, extras)
     undecided: tuple[str, ...] = ()
     stand_in = ""
     if key not in FAMILIES:
@@ -78,8 +78,9 @@ def _with_dimensions(t: Transformer, extras: Extras) -> Described:
     return Described(architecture=architecture_of(t, FAMILIES[key], extras, stand_in), undecided=undecided)
 
 
-def _family_key(t: Transformer) -> str:
-    block = {"gemma3_text": "gemma3", "qwen2_5": "qwen2", "falcon": "falcon_mqa" if t.kv_heads == 1 else "falcon"}.get(t.block, t.block)
+def _family_key(t: Transformer, extras: Extras) -> str:
+    falcon = "falcon_mqa" if t.kv_heads == 1 and not extras.new_decoder else "falcon"
+    block = {"gemma3_text": "gemma3", "qwen2_5": "qwen2", "falcon": falcon}.get(t.block, t.block)
     if block == "llama" and (t.experts or 0) > 0:
         return "llama-moe"
     return block

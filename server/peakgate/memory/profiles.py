@@ -20,6 +20,8 @@ class Profile:
     """Library workspaces inside the allocator: one per thread that runs products (forward and autograd)."""
     context: bool = True
     """Whether a CUDA context and communication buffers are counted."""
+    tables: bool = True
+    """Whether position ids, rotary tables, masks and the input batch are counted."""
     copies_rebuilt_input: bool = False
     """Seed A counts a checkpoint and the input of the layer rebuilt from it: M(k) = (L/k)c + kA."""
     optimizer_temporaries: bool = True
@@ -30,6 +32,8 @@ class Profile:
 TEXTBOOK_RENAMES = {
     "layer_norm": "layer_norm_textbook",
     "rms_norm": "rms_norm_textbook",
+    "rms_norm_gemma": "rms_norm_textbook",
+    "rms_norm_olmo": "rms_norm_textbook",
     "attention_gpt2": "attention_textbook",
     "head_linear": "head_textbook",
     "causal_loss": "loss_textbook",
@@ -61,6 +65,7 @@ PROFILES: dict[str, Profile] = {
         rounds=False,
         workspaces=0,
         context=False,
+        tables=False,
         copies_rebuilt_input=True,
         optimizer_temporaries=False,
         final_norm_suffix="_final",

@@ -253,6 +253,10 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("frozen, evaluate and save are not counted")
     if job.lora and (job.lora.method == "dora" or (plan.lora is not None and plan.lora.dropout > 0)):
         out.append("lora: DoRA and dropout in front of adapters are not counted")
+    if plan.lora and plan.lora.base_dtype in QUANTISED:
+        out.append("lora.base_dtype: what preparing a quantised model casts to float32 is not counted")
+    if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook":
+        out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
     if plan.degrees.context > 1 or plan.degrees.expert > 1:
         out.append("parallelism: buffers of context and expert parallelism are not counted")
     return tuple(out)

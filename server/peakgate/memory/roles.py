@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from peakgate.memory.families import BLOCKS
+from peakgate.memory.kernel_table import KERNELS
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import FUSED_KERNELS, profile_of
 from peakgate.memory.tape import Tensor
@@ -22,7 +24,8 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     for kernel in sorted(plan.fused_kernels):
         renames |= FUSED_KERNELS.get(kernel, {})
     roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
-    roles["final"] = roles["norm"] + profile_of(plan.profile).final_norm_suffix
+    final = roles["norm"] + profile_of(plan.profile).final_norm_suffix
+    roles["final"] = final if final in KERNELS or final in BLOCKS else roles["norm"]
     if plan.checkpointing == "selective" and plan.attention == "eager":
         roles |= {"core": "rebuilt_core", "core_inside": roles["core"]}
     return roles

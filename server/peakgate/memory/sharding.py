@@ -15,8 +15,8 @@ from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.tape import Layer, Storage
 
 if TYPE_CHECKING:
+    from peakgate.memory.census import Census
     from peakgate.memory.machine import Machine
-    from peakgate.memory.step import Census
 
 GATHERED = ("fsdp", "hsdp", "zero3")
 BUCKETED = ("zero1", "zero2", "zero3")

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from peakgate.memory.dtypes import ITEMSIZE, QUANTISED, stored_bytes
-from peakgate.memory.optimizers import ROWS
+from peakgate.memory.optimizers import ROWS, step_temporary
 from peakgate.memory.plan import Plan
 from peakgate.memory.tape import Parameter
 
@@ -125,3 +125,14 @@ def weights_of(parameters: dict[tuple[int, int], list[Parameter]], times: dict[i
         for layer, listed in parameters.items()
         for p in listed
     ]
+
+
+def step_temporary_bytes(plan: Plan, states: States) -> int:
+    """What the optimizer's step allocates for a moment, on this rank's shard."""
+    temporary, formats = step_temporary(plan.optimizer, plan.implementation), plan.formats
+    trained = _share(plan, states.trainable, "optimizer")
+    itemsize = ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
+    partition = 0
+    if plan.degrees.sharding.startswith("zero") and formats.master_weights == "float32" and ITEMSIZE[formats.gradients] < 4:
+        partition = 4 * trained  # deepspeed stage_1_and_2.py, step: a float32 copy of the rank's gradient partition
+    return int((temporary.all * trained + temporary.largest * min(states.largest, trained)) * itemsize) + partition

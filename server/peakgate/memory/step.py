@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from peakgate.memory.allocator import block_bytes
+from peakgate.memory.census import Census
 from peakgate.memory.checkpoint import Segment, rebuilt_core
-from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.families import BLOCKS
+from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
-from peakgate.memory.optimizers import step_temporary
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import SHARDED, Sharding
-from peakgate.memory.states import States, Weight, states_of, weights_of
+from peakgate.memory.states import States, Weight, states_of, step_temporary_bytes, weights_of
 from peakgate.memory.stretches import Stretch, stretches
 from peakgate.memory.tape import Storage, Tensor
-
-LOSS_CHUNKS = 8
-"""torchtune modules/loss/ce_chunked_output_loss.py: num_output_chunks = 8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +57,7 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
         weights=weights,
         held_per_micro_batch=sum(step.held.values()),
         points=tuple(meter.points),
-        input_bytes=0 if plan.profile == "textbook" else 16 * step.machine.dims["T"] + plan.architecture.buffer_bytes,
+        input_bytes=16 * step.machine.dims["T"] + plan.architecture.buffer_bytes if profile.tables else 0,
         events=tuple(meter.events or ()),
     )
 
@@ -78,18 +75,6 @@ def saved_bytes_per_layer(plan: Plan) -> int:
     step.sharding.begin()
     step.forward_layers()
     return step.saved_per_layer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Census:
-    """Elements that one rank holds, whole (before sharding over data parallel ranks)."""
-
-    layers: dict[str, int]
-    """Of one layer of each kind."""
-    ends: int
-    """Of the embedding, the last norm and the head."""
-    total: int
-    trainable: int
 
 
 def census(plan: Plan, stage: Stage) -> Census:
@@ -193,7 +178,8 @@ class _Step:
             return x
         ids = Tensor(Storage(0, "temporaries", self.meter), dims["T"], 1, 8)  # the batch is part of the start
         rows = dims["T"] if "positions_per_token" in machine.arch.flags else self.plan.sequence
-        machine.globals["positions"] = Tensor(tape.allocate(8 * rows), rows, 1, 8)
+        counted = profile_of(self.plan.profile).tables
+        machine.globals["positions"] = Tensor(tape.allocate(8 * rows if counted else 0), rows, 1, 8)
         return machine.block(BLOCKS[machine.roles["embed"]], [ids], dims["h"], locals_stay=True)
 
     def _stretch(self, stretch: Stretch, x: Tensor) -> Tensor:
@@ -211,8 +197,13 @@ class _Step:
                 x.storage.drop()
                 x = y
         if stretch.number <= 2:
-            self.saved_per_layer = (self.meter.live - before) // (stretch.times * len(stretch.kinds))
+            self.saved_per_layer = (self.meter.live - before) // (stretch.times * len(stretch.kinds)) - self._only_cached(stretch)
         return x
+
+    def _only_cached(self, stretch: Stretch) -> int:
+        """Bytes a layer of weight copies that autocast's cache holds and autograd does not: those of biases."""
+        copies = [copy for layer, copy in self.machine.copies.values() if layer[0] == stretch.number and copy.storage.holders == 1]
+        return sum(copy.nbytes for copy in copies) // len(stretch.kinds)
 
     def _run(self, layers: list[tuple[tuple[int, int], str]], x: Tensor, *, checkpointed: bool) -> Tensor:
         machine = self.machine
@@ -235,57 +226,7 @@ class _Step:
         """(loss, logits); without a head what is sent to the next stage. The hidden state is named to the end of the forward function."""
         if not self.stage.heads:
             return x, None
-        loss = {"fused": self._fused_loss, "chunked": self._chunked_loss}.get(self.plan.loss, self._full_loss)
-        return loss(x)
-
-    def _full_loss(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        machine, tape, dims = self.machine, self.machine.tape, self.machine.dims
-        machine.category = "logits"
-        (logits,) = machine.call("head", "head", [x], dims["V"])
-        padded = tape.allocate(8 * (dims["T"] + self.plan.micro_batch))
-        labels = Tensor(tape.allocate(8 * dims["T"]), dims["T"], 1, 8)
-        (upcast,) = machine.call("to_float32", "", [logits], None)
-        self.meter.enter("loss")
-        (loss,) = machine.call("causal_loss", "", [upcast, labels], None)
-        machine.category = "temporaries"
-        self.meter.mark("loss")
-        for storage in [upcast.storage, padded, labels.storage, x.storage, *([] if self.plan.keep_logits else [logits.storage])]:
-            storage.drop()
-        return loss, logits
-
-    def _chunked_loss(self, x: Tensor) -> tuple[Tensor, None]:
-        """The head and the loss on an eighth of the tokens at a time; every chunk's logits stay for its own backward pass."""
-        machine, tape, dims = self.machine, self.machine.tape, self.machine.dims
-        machine.category = "logits"
-        self.meter.enter("loss")
-        rows = -(-x.rows // LOSS_CHUNKS)
-        losses: list[Tensor] = []
-        cursor = machine.cursor.get(ENDS, 0)
-        for _ in range(LOSS_CHUNKS):
-            machine.cursor[ENDS] = cursor
-            piece = replace(x, rows=rows)
-            (logits,) = machine.call("head", "head", [piece], dims["V"])
-            labels = Tensor(tape.allocate(8 * rows), rows, 1, 8)
-            (upcast,) = machine.call("to_float32", "", [logits], None)
-            (loss,) = machine.call("causal_loss", "", [upcast, labels], None)
-            losses.append(loss)
-            for tensor in (logits, upcast, labels):
-                tensor.storage.drop()
-        machine.category = "temporaries"
-        x.storage.drop()
-        total = losses[0]
-        for each in losses[1:]:
-            (total,) = machine.call("add", "", [total, each], 1)
-        return total, None
-
-    def _fused_loss(self, x: Tensor) -> tuple[Tensor, None]:
-        machine = self.machine
-        machine.category = "logits"
-        self.meter.enter("loss")
-        (loss,) = machine.call("fused_loss", "head", [x], machine.dims["V"])
-        machine.category = "temporaries"
-        x.storage.drop()
-        return loss, None
+        return loss_of(self.machine, x)
 
     def _drop_copies(self) -> None:
         """Autocast lets its weight copies go; those of the layers that were not walked are as many times as large."""
@@ -302,20 +243,9 @@ class _Step:
     def optimize(self, states: States) -> None:
         """The temporaries of the optimizer's step, on top of all gradients."""
         if profile_of(self.plan.profile).optimizer_temporaries and not self.plan.offload_optimizer:
-            self._temporary(self._step_bytes(states))
+            self._temporary(step_temporary_bytes(self.plan, states))
         self.meter.mark("optimizer step")
         self.meter.enter("end")
-
-    def _step_bytes(self, states: States) -> int:
-        plan = self.plan
-        temporary = step_temporary(plan.optimizer, plan.implementation)
-        trained = -(-states.trainable // plan.degrees.shard) if plan.degrees.sharding in SHARDED else states.trainable
-        formats = plan.formats
-        itemsize = ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
-        partition = 0
-        if plan.degrees.sharding.startswith("zero") and formats.master_weights == "float32" and ITEMSIZE[formats.gradients] < 4:
-            partition = 4 * trained  # deepspeed stage_1_and_2.py, step: a float32 copy of the rank's gradient partition
-        return int((temporary.all * trained + temporary.largest * min(states.largest, trained)) * itemsize) + partition
 
     def _temporary(self, nbytes: int) -> None:
         number = self.meter.add(nbytes, nbytes, "temporaries")
@@ -325,7 +255,7 @@ class _Step:
 def global_sizes(machine: Machine) -> dict[str, int]:
     """Bytes of what is made once per forward pass and shared by the layers: the additive mask of eager attention, the rope tables."""
     dims, plan, arch = machine.dims, machine.plan, machine.arch
-    if plan.profile == "textbook":
+    if not profile_of(plan.profile).tables:
         return {}
     out: dict[str, int] = {}
     square = plan.sequence * plan.sequence

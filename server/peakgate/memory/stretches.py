@@ -24,19 +24,30 @@ def stretches(plan: Plan, layers: int, *, each: bool = False) -> list[Stretch]:
     first = min(plan.checkpoint_layers or layers, layers) if plan.checkpointing == "full" else 0
     out: list[Stretch] = []
     for start, count, every in ((0, first, plan.checkpoint_every), (first, layers - first, 0)):
-        out += _section(plan.architecture.pattern, start, count, every, len(out), each=each)
+        period = lcm(len(plan.architecture.pattern), every or 1)
+        whole, rest = divmod(count, period)
+        sizes = [(1, period)] * whole if each else _together(plan, whole, period)
+        out += _section(plan.architecture.pattern, start, [*sizes, *[(1, rest)] * (rest > 0)], every, len(out))
     return out
 
 
-def _section(pattern: tuple[str, ...], start: int, count: int, every: int, known: int, *, each: bool) -> list[Stretch]:
-    period = lcm(len(pattern), every or 1)
-    kinds = [pattern[(start + i) % len(pattern)] for i in range(count)]
-    whole, rest = divmod(count, period)
-    sizes = [(1, period)] * whole if each else [(1, period)] * min(whole, 1) + [(whole - 1, period)] * (whole > 1)
-    sizes += [(1, rest)] * (rest > 0)
+def _together(plan: Plan, whole: int, period: int) -> list[tuple[int, int]]:
+    """(times, layers) of `whole` runs of a pattern: those that differ from the others stand by themselves.
+
+    Under adapters nothing in the first run may ask for a gradient, and the second is then the first that holds the shared tables. Under
+    FSDP the last run starts the backward pass, when no earlier run's gradients are still being reduced.
+    """
+    first = min(whole, 2 if plan.lora is not None and plan.checkpointing != "full" else 1)
+    last = min(whole - first, 1 if plan.degrees.sharding in ("fsdp", "hsdp") else 0)
+    middle = whole - first - last
+    return [(1, period)] * first + [(middle, period)] * (middle > 0) + [(1, period)] * last
+
+
+def _section(pattern: tuple[str, ...], start: int, sizes: list[tuple[int, int]], every: int, known: int) -> list[Stretch]:
     out: list[Stretch] = []
-    at = 0
+    at = start
     for times, length in sizes:
-        out.append(Stretch(number=known + len(out) + 1, times=times, kinds=tuple(kinds[at : at + length]), every=every))
+        kinds = tuple(pattern[(at + i) % len(pattern)] for i in range(length))
+        out.append(Stretch(number=known + len(out) + 1, times=times, kinds=kinds, every=every))
         at += times * length
     return out

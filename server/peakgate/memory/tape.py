@@ -141,8 +141,9 @@ def wants_gradient(operand: Operand) -> bool:
 class Tape:
     """Records kernels and plays them backward. `dims` are the sizes that kernel rows name."""
 
-    def __init__(self, meter: Meter, dims: Mapping[str, int], *, sums_in_place: bool = True) -> None:
+    def __init__(self, meter: Meter, dims: Mapping[str, int], *, sums_in_place: bool = True, create_graph: bool = False) -> None:
         self.meter, self.dims, self.sums_in_place = meter, dims, sums_in_place
+        self.create_graph = create_graph  # the first backward pass is itself recorded: it frees nothing that it read
         self.nodes: list[Node] = []
         self.recording = True
         self.scratch = False  # a recomputation: its nodes are thrown away
@@ -259,7 +260,7 @@ class Tape:
         if node.before is not None and node.reads:
             node.before()
         results, rest = self._gradients(node)
-        for storage in [*rest, *node.grads.values(), *node.saved.values()]:
+        for storage in rest if self.create_graph else [*rest, *node.grads.values(), *node.saved.values()]:
             storage.drop()
         node.grads, node.saved = {}, {}
         if node.after is not None:

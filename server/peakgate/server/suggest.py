@@ -18,6 +18,9 @@ from peakgate.server.memory import Changes
 LARGEST_VALUE = 1 << 24
 """Where the search for a field's extreme value ends: 16 million tokens, layers or sequences are beyond any job."""
 
+LARGEST_SIZE = 1 << 50
+"""The same for sizes in bytes and for bare parameter counts: 1 PiB."""
+
 LARGEST_DEGREE = 1 << 14
 """Where the search for a parallel degree ends: 16,384 GPUs, the size of Llama 3's cluster (arXiv 2407.21783 §3.3.1)."""
 
@@ -122,12 +125,13 @@ def solve(job: Job, path: str, assessor: Assessor) -> int:
     if path not in integer_paths():
         raise field_error("solve", f"{path} is no integer field of the job; one is batch.micro_batch_size")
     fits = _fits_with(job, path, assessor)
+    limit = LARGEST_SIZE if path.endswith(("_bytes", "parameters")) else LARGEST_VALUE
     if fits(1):
-        value = _largest(fits)
-        if value >= LARGEST_VALUE:
+        value = _largest(fits, limit)
+        if value >= limit:
             raise PeakgateError("SOLVE_UNBOUNDED", f"{path}: every value fits, so it does not decide", hint="solve for another field")
         return value
-    return _smallest_degree(fits) if path.startswith("parallelism.") else _smallest(fits)
+    return _smallest_degree(fits) if path.startswith("parallelism.") else _smallest(fits, limit)
 
 
 def _smallest_degree(fits: Callable[[int], bool]) -> int:
@@ -136,9 +140,9 @@ def _smallest_degree(fits: Callable[[int], bool]) -> int:
     return next((degree for degree in degrees if fits(degree)), 0)
 
 
-def _smallest(fits: Callable[[int], bool]) -> int:
+def _smallest(fits: Callable[[int], bool], limit: int) -> int:
     """The smallest value that fits of a field that saves memory as it grows, by doubling and bisection."""
-    high = next((1 << power for power in range(1, LARGEST_VALUE.bit_length()) if fits(1 << power)), 0)
+    high = next((1 << power for power in range(1, limit.bit_length()) if fits(1 << power)), 0)
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
@@ -154,12 +158,12 @@ def _fits_with(job: Job, path: str, assessor: Assessor) -> Callable[[int], bool]
     return fits
 
 
-def _largest(fits: Callable[[int], bool]) -> int:
+def _largest(fits: Callable[[int], bool], limit: int = LARGEST_VALUE) -> int:
     """The largest value that fits, by doubling and bisection: a larger micro-batch or sequence never needs less."""
     if not fits(1):
         return 0
     low, high = 1, 2
-    while high <= LARGEST_VALUE and fits(high):
+    while high <= limit and fits(high):
         low, high = high, high * 2
     while high - low > 1:
         middle = (low + high) // 2

@@ -52,7 +52,9 @@ def a_key(*, pid: int = 4242, job: str = "402", gpu_uuid: str = GPU, cluster: st
     )
 
 
-def a_row(key: PeakKey | None = None, *, peak_bytes: int = GIB, time: float = START, flags: Flag = NO_FLAGS, ended: bool = False) -> PeakRow:
+def a_row(
+    key: PeakKey | None = None, *, peak_bytes: int = GIB, time: float = START, flags: Flag = NO_FLAGS, ended: bool = False
+) -> PeakRow:
     """A row seen once."""
     return PeakRow(
         key=key or a_key(),
@@ -83,7 +85,9 @@ class ProcTree:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def add(self, pid: int, *, start_ticks: int = 100, cgroup: str = "", environment: dict[str, str] | None = None, uid: int = 1000) -> None:
+    def add(
+        self, pid: int, *, start_ticks: int = 100, cgroup: str = "", environment: dict[str, str] | None = None, uid: int = 1000
+    ) -> None:
         """A process, in place of any that had this pid."""
         folder = self.root / str(pid)
         folder.mkdir(parents=True, exist_ok=True)

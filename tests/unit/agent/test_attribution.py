@@ -103,7 +103,16 @@ def test_a_pid_that_is_used_again_is_read_again(node: Node) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "no json", "[]", '{"cluster": "a"}', '{"job": ""}', '{"job": "1", "restart": -1}', '{"job": "1", "restart": true}', '{"job": ["1"]}'],
+    [
+        "",
+        "no json",
+        "[]",
+        '{"cluster": "a"}',
+        '{"job": ""}',
+        '{"job": "1", "restart": -1}',
+        '{"job": "1", "restart": true}',
+        '{"job": ["1"]}',
+    ],
 )
 def test_a_drop_in_file_that_is_not_as_agreed_is_absent_and_said_once(tmp_path: Path, text: str) -> None:
     """A broken file is not guessed at; the log names it one time and not every second."""
@@ -118,3 +127,13 @@ def test_a_drop_in_file_may_write_numbers_for_ids(tmp_path: Path) -> None:
     """A shell script that forgets the quotes is understood."""
     write_job_file(tmp_path, GPU, job=402, user=1000)
     assert JobsFolder(folder=tmp_path).job_on(GPU) == JobFile(job="402", user="1000")
+
+
+def test_a_drop_in_file_that_changes_is_read_again(tmp_path: Path) -> None:
+    """The next job's file counts from the moment it is there, and its absence too."""
+    folder = JobsFolder(folder=tmp_path)
+    for job in ("402", "40333"):
+        write_job_file(tmp_path, GPU, job=job)
+        assert folder.job_on(GPU) == JobFile(job=job)
+    (tmp_path / f"{GPU}.json").unlink()
+    assert folder.job_on(GPU) is None

@@ -211,3 +211,11 @@ def test_a_job_without_a_prediction_has_no_event(node: Node) -> None:
     node.proc.remove(7)
     changes = node.tracker.take(a_list(START + 1, {}))
     assert (changes.events, len(changes.rows)) == ([], 2)
+
+
+def test_a_process_that_holds_nothing_yet_has_no_row(node: Node) -> None:
+    """A peak of 0 bytes says nothing and would be refused; the row comes with the first memory."""
+    node.add(7)
+    assert node.tracker.take(a_list(START, {7: 0})).rows == []
+    assert node.tracker.everything() == []
+    assert {row.key.pid for row in node.tracker.take(a_list(START + 1, {7: GIB})).rows} == {0, 7}

@@ -201,8 +201,8 @@ def test_a_chart_keeps_a_short_peak() -> None:
 
 
 def test_a_chart_names_the_phases() -> None:
-    """The last row marks where each phase begins."""
-    assert timeline_chart(points(*range(1, 60)))[-1].split("|")[1:] == [f"{'forward':<28}", "backward"]
+    """The last row marks where each phase begins; a short step is stretched to the chart's width."""
+    assert timeline_chart(points(*range(1, 60)))[-1].split("|")[1:] == [f"{'forward':<35}", "backward"]
 
 
 def test_no_points_no_chart() -> None:
@@ -223,6 +223,7 @@ def test_a_chart_never_passes_its_size(sizes: list[int], width: int, height: int
     [
         (gb(116_080_000_000), "116.1 GB"),
         (gb(5_000_000), "5.0 MB"),
+        (gb(16_384), "16.4 kB"),
         (gb(0), "0.0 GB"),
         (gb_and_gib(2**30), "1.1 GB (1.0 GiB)"),
         (count(1_311_528_960), "1.31 billion"),

@@ -64,9 +64,15 @@ def test_solve_finds_the_largest_value_where_more_needs_more(a_job: AJob, assess
     assert solve(a_job(), "batch.micro_batch_size", assessor) == 7
 
 
-def test_solve_finds_the_smallest_card_where_more_needs_less(a_job: AJob, assessor: Assessor) -> None:
-    """No card of one byte fits; below the end of the search none does, which is 0."""
-    assert solve(a_job(), "gpu.memory_bytes", assessor) == 0
+def test_solve_finds_the_smallest_value_where_more_needs_less(a_job: AJob, assessor: Assessor) -> None:
+    """The card that the job needs, to the byte."""
+    assert solve(a_job(), "gpu.memory_bytes", assessor) == 20 * GB
+
+
+def test_solve_says_none_when_no_value_fits(a_job: AJob, assessor: Assessor) -> None:
+    """No degree of parallelism helps in this model of memory."""
+    assert solve(a_job(memory_bytes=9 * GB), "parallelism.tensor", assessor) == 0
+    assert solve(a_job(memory_bytes=9 * GB), "batch.sequence_length", assessor) == 0
 
 
 @pytest.mark.parametrize("path", ["attention.implementation", "dropout.hidden", "batch", "no.such.field", ""])

@@ -17,20 +17,22 @@ def timeline_chart(points: Sequence[TimelinePoint], *, width: int = 72, height: 
     """
     if not points:
         return []
-    columns = _columns(points, min(width, len(points)))
+    columns = _columns(points, width)
     highest = max(columns) or 1
     rows = [_row(columns, highest, height, row) for row in range(height - 1, -1, -1)]
     rows[0] += f"  {gb(highest)}"
     rows[-1] += "  0 GB at the bottom"
-    return [*rows, _phases(points, len(columns))]
+    return [*rows, _phases(points, width)]
 
 
 def _columns(points: Sequence[TimelinePoint], width: int) -> list[int]:
-    highest = [0] * width
-    for index, point in enumerate(points):
-        column = index * width // len(points)
-        highest[column] = max(highest[column], point.allocated_bytes)
-    return highest
+    return [max(point.allocated_bytes for point in _points_of(points, column, width)) for column in range(width)]
+
+
+def _points_of(points: Sequence[TimelinePoint], column: int, width: int) -> Sequence[TimelinePoint]:
+    """The points that fall into a column, at least one: a short step is stretched, a long one is gathered."""
+    first = column * len(points) // width
+    return points[first : max(first + 1, (column + 1) * len(points) // width)]
 
 
 def _row(columns: Sequence[int], highest: int, height: int, row: int) -> str:
@@ -40,12 +42,11 @@ def _row(columns: Sequence[int], highest: int, height: int, row: int) -> str:
 
 def _phases(points: Sequence[TimelinePoint], width: int) -> str:
     cells = [" "] * width
-    before = ""
-    end = 0
-    for index, point in enumerate(points):
-        column = index * width // len(points)
-        if point.phase != before and column >= end:
-            text = f"|{point.phase}"[: width - column]
+    before, end = "", 0
+    for column in range(width):
+        phase = _points_of(points, column, width)[-1].phase
+        if phase != before and column >= end:
+            text = f"|{phase}"[: width - column]
             cells[column : column + len(text)] = text
-            before, end = point.phase, column + len(text)
+            before, end = phase, column + len(text)
     return "".join(cells).rstrip()

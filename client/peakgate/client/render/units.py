@@ -7,8 +7,10 @@ GIB = 2**30
 
 
 def gb(size_bytes: int) -> str:
-    """Decimal gigabytes: `116.1 GB`; small sizes in MB."""
-    return f"{size_bytes / GB:.1f} GB" if size_bytes >= GB // 10 or not size_bytes else f"{size_bytes / 10**6:.1f} MB"
+    """Decimal gigabytes: `116.1 GB`; small sizes in MB or kB."""
+    if size_bytes >= GB // 10 or not size_bytes:
+        return f"{size_bytes / GB:.1f} GB"
+    return f"{size_bytes / 10**6:.1f} MB" if size_bytes >= 10**5 else f"{size_bytes / 1000:.1f} kB"
 
 
 def gb_and_gib(size_bytes: int) -> str:

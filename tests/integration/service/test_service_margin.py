@@ -1,0 +1,268 @@
+"""Observed peaks move the margin: over real gRPC, on a real SQLite file, across restarts and crashes."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from peakgate.v1 import calibration_service_pb2 as calibration_pb
+from peakgate.v1 import prediction_service_pb2 as pb
+from peakgate.v1 import telemetry_service_pb2 as telemetry_pb
+from peakgate.v1.prediction_pb2 import PredictResponse
+from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
+from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
+from peakgate.v1.training_job_pb2 import TrainingJob
+
+AJob = Callable[..., TrainingJob]
+GPU = "GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a7"
+TOTAL_BYTES = 85_520_809_984
+
+
+def a_peak(prediction: str, peak_bytes: float, **changes: object) -> telemetry_pb.PeakSample:
+    """The whole job on the first GPU of node n1."""
+    values: dict[str, object] = {
+        "node": "n1", "gpu_uuid": GPU + "0", "gpu_total_bytes": TOTAL_BYTES, "job": "7", "prediction": prediction,
+        "peak_bytes": peak_bytes, "source": "sampled",
+    }
+    return telemetry_pb.PeakSample(**(values | changes))  # type: ignore[arg-type]  # protobuf checks the types
+
+
+def a_batch(*peaks: telemetry_pb.PeakSample, sequence: int = 1) -> telemetry_pb.ReportPeaksRequest:
+    """A batch of node n1."""
+    node = telemetry_pb.NodeInfo(cluster="c", node="n1", boot_id="b", agent_version="1", driver_version="550")
+    return telemetry_pb.ReportPeaksRequest(node=node, sequence=sequence, peaks=peaks)
+
+
+def an_end(prediction: str, event: str = "finished", job: str = "7") -> telemetry_pb.ReportJobEventRequest:
+    """The job's end."""
+    return telemetry_pb.ReportJobEventRequest(cluster="c", job=job, prediction=prediction, event=event)
+
+
+async def predicted(service: Any, a_job: AJob) -> PredictResponse:
+    """A prediction of the job whose margin the tests move."""
+    answer: PredictResponse = await service.predictions.Predict(pb.PredictRequest(job=a_job(framework="huggingface", micro_batch_size=4)))
+    return answer
+
+
+async def test_a_higher_peak_raises_the_bound_of_the_next_job(service: Any, a_job: AJob) -> None:
+    """And the list shows what was observed."""
+    before = await predicted(service, a_job)
+    peak = before.peak.device_bytes * 1.2
+    acknowledged = await service.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, peak, ended=True)))
+    assert (acknowledged.stored, acknowledged.sequence) == (1, 1)
+    after = await predicted(service, a_job)
+    assert after.peak.bound_bytes > before.peak.bound_bytes
+    assert after.peak.required_bytes == before.peak.required_bytes
+    assert after.calibration.observations == before.calibration.observations + 1
+    assert after.calibration.version != before.calibration.version
+    listed = await service.predictions.ListPredictions(pb.ListPredictionsRequest(observed_only=True))
+    assert [each.prediction for each in listed.predictions] == [before.prediction]
+    assert listed.predictions[0].observed_device_bytes == int(peak)
+
+
+async def test_peaks_as_predicted_lower_the_bound(service: Any, a_job: AJob) -> None:
+    """What is seen to be right needs less margin."""
+    before = await predicted(service, a_job)
+    for number in range(12):
+        answer = await predicted(service, a_job)
+        job = str(number)
+        await service.telemetry.ReportPeaks(a_batch(a_peak(answer.prediction, before.peak.device_bytes * 0.97, job=job, ended=True)))
+    assert (await predicted(service, a_job)).peak.bound_bytes < before.peak.bound_bytes
+
+
+async def test_the_end_of_the_job_may_come_as_an_event(service: Any, a_job: AJob) -> None:
+    """Peaks first, their end later."""
+    before = await predicted(service, a_job)
+    await service.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 1.2)))
+    assert (await predicted(service, a_job)).calibration.version == before.calibration.version
+    await service.telemetry.ReportJobEvent(an_end(before.prediction))
+    assert (await predicted(service, a_job)).peak.bound_bytes > before.peak.bound_bytes
+
+
+async def test_an_end_that_comes_before_its_peaks_waits_for_them(service: Any, a_job: AJob) -> None:
+    """The last batch may be under way on another connection."""
+    before = await predicted(service, a_job)
+    await service.telemetry.ReportJobEvent(an_end(before.prediction))
+    await service.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 1.2, ended=True)))
+    assert (await predicted(service, a_job)).peak.bound_bytes > before.peak.bound_bytes
+
+
+async def test_an_out_of_memory_raises_the_bound(service: Any, a_job: AJob) -> None:
+    """It is a lower bound of the need, at the whole card."""
+    before = await predicted(service, a_job)
+    total = int(before.peak.device_bytes * 1.1)
+    peak = a_peak(before.prediction, total * 0.99, gpu_total_bytes=total)
+    await service.telemetry.ReportPeaks(a_batch(peak))
+    await service.telemetry.ReportJobEvent(an_end(before.prediction, "oom"))
+    assert (await predicted(service, a_job)).peak.bound_bytes > before.peak.bound_bytes
+    assert (await service.predictions.ListPredictions(pb.ListPredictionsRequest())).predictions[-1].state == "oom"
+
+
+async def test_the_worst_gpu_counts(service: Any, a_job: AJob, tmp_path: Path) -> None:
+    """Eight GPUs are one observation, that of the highest."""
+    before = await predicted(service, a_job)
+    peaks = [a_peak(before.prediction, before.peak.device_bytes + index, gpu_uuid=f"{GPU}{index}", ended=True) for index in range(8)]
+    await service.telemetry.ReportPeaks(a_batch(*peaks))
+    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
+        assert connection.execute("SELECT observed_bytes, learned FROM observations").fetchall() == [(before.peak.device_bytes + 7, 1)]
+    connection.close()
+
+
+async def test_duplicates_late_rows_and_replays_change_nothing(service: Any, a_job: AJob) -> None:
+    """Peaks are merged by maximum, and an attempt is applied once."""
+    before = await predicted(service, a_job)
+    high, low = (a_peak(before.prediction, before.peak.device_bytes * ratio, ended=True) for ratio in (1.2, 0.5))
+    await service.telemetry.ReportPeaks(a_batch(high))
+    want_answer = await predicted(service, a_job)
+    for _ in range(3):
+        await service.telemetry.ReportPeaks(a_batch(low, high, low))
+        await service.telemetry.ReportJobEvent(an_end(before.prediction))
+    answer = await predicted(service, a_job)
+    assert answer.peak == want_answer.peak
+    assert answer.calibration == want_answer.calibration
+    found = await service.predictions.GetPrediction(pb.GetPredictionRequest(prediction=before.prediction))
+    assert found.stored.observed_device_bytes == int(before.peak.device_bytes * 1.2)
+
+
+async def test_good_rows_are_stored_and_each_refused_one_has_its_reason(service: Any, a_job: AJob) -> None:
+    """Another node's, above the card, not a number, no UUID: the batch is not lost for them."""
+    name = (await predicted(service, a_job)).prediction
+    batch = a_batch(
+        a_peak(name, 1e9, node="n2"),
+        a_peak(name, 2e9),
+        a_peak(name, TOTAL_BYTES * 1.03),
+        a_peak(name, math.nan),
+        a_peak(name, 1e9, gpu_uuid="none"),
+        a_peak(name, 3e9, pid=17),
+    )
+    acknowledged = await service.telemetry.ReportPeaks(batch)
+    assert acknowledged.stored == 2
+    want_refused = [(0, "NODE_MISMATCH"), (2, "PEAK_ABOVE_CARD"), (3, "PEAK_INVALID"), (4, "UUID_INVALID")]
+    assert [(row.index, row.reason) for row in acknowledged.refused] == want_refused
+    assert all(row.message for row in acknowledged.refused)
+
+
+async def test_a_batch_that_is_too_large_is_refused_whole(service: Any, refusal: Any) -> None:
+    """256 rows are the limit, which the message names."""
+    with pytest.raises(grpc.RpcError) as caught:
+        await service.telemetry.ReportPeaks(a_batch(*(a_peak("", 1e9) for _ in range(257))))
+    assert refusal(caught.value).code is grpc.StatusCode.INVALID_ARGUMENT
+    assert refusal(caught.value).reason == "BATCH_TOO_LARGE"
+
+
+async def test_a_batch_must_say_who_reports(service: Any, refusal: Any) -> None:
+    """The node is what rows are checked against."""
+    with pytest.raises(grpc.RpcError) as caught:
+        await service.telemetry.ReportPeaks(telemetry_pb.ReportPeaksRequest(peaks=[a_peak("", 1e9)]))
+    assert "node.node" in refusal(caught.value).fields
+
+
+async def test_an_unknown_event_is_refused(service: Any, refusal: Any) -> None:
+    """With the words that are allowed."""
+    with pytest.raises(grpc.RpcError) as caught:
+        await service.telemetry.ReportJobEvent(an_end("predictions/0", "exploded"))
+    assert "finished" in refusal(caught.value).fields["event"]
+
+
+async def test_peaks_of_an_unknown_prediction_are_kept_and_teach_nothing(service: Any, tmp_path: Path) -> None:
+    """The id comes from a job's environment, which anybody can set."""
+    acknowledged = await service.telemetry.ReportPeaks(a_batch(a_peak("predictions/forged", 1e9, ended=True)))
+    assert acknowledged.stored == 1
+    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
+        assert connection.execute("SELECT count(*) FROM observations").fetchone() == (0,)
+    connection.close()
+
+
+async def test_a_stream_answers_each_batch_in_order(service: Any, a_job: AJob) -> None:
+    """The same rows, the same acknowledgement."""
+    name = (await predicted(service, a_job)).prediction
+
+    async def batches() -> AsyncIterator[telemetry_pb.StreamPeaksRequest]:
+        for sequence in (1, 2, 3):
+            yield telemetry_pb.StreamPeaksRequest(batch=a_batch(a_peak(name, 1e9 * sequence), a_peak(name, -1.0), sequence=sequence))
+
+    acks = [response.ack async for response in service.telemetry.StreamPeaks(batches())]
+    assert [(ack.sequence, ack.stored, len(ack.refused)) for ack in acks] == [(1, 1, 1), (2, 1, 1), (3, 1, 1)]
+    found = await service.predictions.GetPrediction(pb.GetPredictionRequest(prediction=name))
+    assert found.stored.observed_device_bytes == 3_000_000_000
+    assert found.stored.state == "running"
+
+
+async def test_a_restart_keeps_the_margin(start_service: Any, a_job: AJob) -> None:
+    """Two lifetimes of the service on one database."""
+    async with start_service() as first:
+        before = await predicted(first, a_job)
+        await first.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 1.2, ended=True)))
+        want_answer = await predicted(first, a_job)
+    async with start_service() as second:
+        answer = await predicted(second, a_job)
+    assert answer.peak.bound_bytes == want_answer.peak.bound_bytes > before.peak.bound_bytes
+    assert answer.calibration == want_answer.calibration
+
+
+async def test_an_end_that_was_stored_and_not_learned_is_learned_at_the_next_start(start_service: Any, a_job: AJob, tmp_path: Path) -> None:
+    """As after a crash between the commit of the peaks and that of the margin."""
+    async with start_service() as first:
+        before = await predicted(first, a_job)
+        await first.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 1.2)))
+    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
+        connection.execute("UPDATE peaks SET ended = 1")
+    connection.close()
+    async with start_service() as second:
+        assert (await predicted(second, a_job)).peak.bound_bytes > before.peak.bound_bytes
+
+
+async def test_a_version_can_be_gone_back_to_and_promoted_again(service: Any, a_job: AJob) -> None:
+    """The bound follows at once."""
+    bounds, versions = [], []
+    for ratio in (1.1, 1.3):
+        answer = await predicted(service, a_job)
+        await service.telemetry.ReportPeaks(a_batch(a_peak(answer.prediction, answer.peak.device_bytes * ratio, ended=True)))
+        learned = await predicted(service, a_job)
+        bounds.append(learned.peak.bound_bytes)
+        versions.append(learned.calibration.version)
+    back = await service.calibration.RollbackCalibration(calibration_pb.RollbackCalibrationRequest())
+    assert back.calibration.version == versions[0]
+    assert (await predicted(service, a_job)).peak.bound_bytes == bounds[0]
+    await service.calibration.PromoteCalibration(calibration_pb.PromoteCalibrationRequest(version=versions[1]))
+    assert (await predicted(service, a_job)).peak.bound_bytes == bounds[1]
+    listed = await service.calibration.ListCalibrations(calibration_pb.ListCalibrationsRequest())
+    assert [(each.version, each.state) for each in listed.calibrations] == [(versions[1], "active"), (versions[0], "retired")]
+    assert listed.calibrations[0].groups[0].observations == 2
+
+
+async def test_an_implausible_peak_is_quarantined_with_its_reason(service: Any, a_job: AJob) -> None:
+    """A tenth of the prediction is another job: never deleted in silence, never learned."""
+    before = await predicted(service, a_job)
+    await service.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 0.1, ended=True)))
+    assert (await predicted(service, a_job)).peak.bound_bytes == before.peak.bound_bytes
+    kept_out = (await service.calibration.ListQuarantine(calibration_pb.ListQuarantineRequest())).observations
+    assert [row.prediction for row in kept_out] == [before.prediction]
+    assert kept_out[0].reason.isupper()
+    assert kept_out[0].message
+
+
+def test_a_killed_service_loses_nothing_that_it_acknowledged(run_service: Any, a_job: AJob, tmp_path: Path) -> None:
+    """kill -9 right after each acknowledgement; the batch without one is sent again, and changes nothing twice."""
+    with run_service() as running, grpc.insecure_channel(running.grpc) as channel:
+        answer = PredictionServiceStub(channel).Predict(pb.PredictRequest(job=a_job(framework="huggingface", micro_batch_size=4)))
+        name, device_bytes = answer.prediction, answer.peak.device_bytes
+        TelemetryServiceStub(channel).ReportPeaks(a_batch(a_peak(name, device_bytes * 1.2, ended=True)))
+        running.process.kill()
+        running.process.wait()
+        with pytest.raises(grpc.RpcError):
+            TelemetryServiceStub(channel).ReportPeaks(a_batch(a_peak(name, device_bytes * 1.2, ended=True)), timeout=1)
+    with run_service() as running, grpc.insecure_channel(running.grpc, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+        stub = PredictionServiceStub(channel)
+        found = stub.GetPrediction(pb.GetPredictionRequest(prediction=name))
+        assert found.stored.observed_device_bytes == int(device_bytes * 1.2)
+        TelemetryServiceStub(channel).ReportPeaks(a_batch(a_peak(name, device_bytes * 1.2, ended=True)))
+        again = stub.Predict(pb.PredictRequest(job=a_job(framework="huggingface", micro_batch_size=4)))
+        assert again.calibration.observations == 1
+        assert again.peak.bound_bytes > answer.peak.bound_bytes

@@ -1,0 +1,208 @@
+"""The store on a real SQLite file, and its statements for PostgreSQL."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Dialect
+from sqlalchemy.dialects import postgresql
+
+from peakgate.server.errors import PeakgateError
+from peakgate.server.store import peaks as peak_statements
+from peakgate.server.store.engine import open_engine, refuse_network_file_system
+from peakgate.server.store.migrate import upgrade
+from peakgate.server.store.records import EventRow, PeakRow, PredictionContent, PredictionRow
+from peakgate.server.store.sql import SqlStore, open_store
+from peakgate.server.store.tables import metadata, peaks
+
+HOUR_US = 3_600_000_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    """A store on a new file."""
+    opened = open_store(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+    yield opened
+    opened.close()
+
+
+def a_prediction(name: str, *, created_us: int = 0, request_id: str | None = None) -> PredictionRow:
+    """A small prediction; all of them are of one job."""
+    content = PredictionContent(
+        job=b"job", job_digest="digest", job_name="a job", verdict="ADMIT", group="g", required_bytes=50, device_bytes=60, bound_bytes=55,
+        total_bytes=80, model_version="1", calibration_version="1.0", answer=b"answer",
+    )
+    return PredictionRow(prediction=name, created_us=created_us, request_id=request_id, request_digest=None, content=content)
+
+
+def a_peak(**changes: object) -> PeakRow:
+    """The whole job on a GPU."""
+    row = PeakRow(
+        cluster="c", node="n", gpu_uuid="GPU-0", job="1", restart=0, prediction="predictions/0", pid=0, pid_start_ticks=0,
+        gpu_name="g", gpu_total_bytes=80, peak_bytes=60, source="sampled", torch_allocated_bytes=0, torch_reserved_bytes=0,
+        first_us=5, last_us=5, peak_us=5, samples=1, gaps=0, flags=0, ended=0, uid=0, boot_id="b", agent_version="1", driver_version="1",
+    )
+    return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
+
+
+def read_peaks(path: Path) -> list[tuple[object, ...]]:
+    """Every column of every peak, in the order of the key."""
+    with sqlite3.connect(path) as connection:
+        found = connection.execute("SELECT * FROM peaks ORDER BY gpu_uuid, pid").fetchall()
+    connection.close()
+    return found
+
+
+def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
+    """What the code declares and what a database gets are the same."""
+    url = f"sqlite:///{tmp_path / 'store.sqlite3'}"
+    assert upgrade(url) == upgrade(url)
+    engine = open_engine(url)
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    engine.dispose()
+
+
+def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    """Older code would misread it."""
+    path = tmp_path / "store.sqlite3"
+    upgrade(f"sqlite:///{path}")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(PeakgateError, match="newer version"):
+        upgrade(f"sqlite:///{path}")
+
+
+def test_a_write_ahead_log_is_used(tmp_path: Path, store: SqlStore) -> None:
+    """Readers do not wait for the writer."""
+    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+    store.ping()
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "cifs", "lustre", "fuse.sshfs"])
+def test_a_network_file_system_is_refused(kind: str, tmp_path: Path) -> None:
+    """By the mount that holds the file, with what to do."""
+    mounts = f"disk / ext4 rw 0 0\nserver:/home {tmp_path} {kind} rw 0 0\n"
+    with pytest.raises(PeakgateError, match=r"network file system.*local disk, or use PostgreSQL"):
+        refuse_network_file_system(tmp_path / "deep" / "store.sqlite3", mounts)
+
+
+def test_a_local_disk_below_a_network_mount_is_taken(tmp_path: Path) -> None:
+    """The deepest mount decides; a mount whose name only begins alike does not count."""
+    (tmp_path / "local").mkdir()
+    mounts = f"server:/ {tmp_path} nfs4 rw 0 0\ndisk {tmp_path}/local ext4 rw 0 0\nserver:/ {tmp_path}/loc nfs rw 0 0\n"
+    refuse_network_file_system(tmp_path / "local" / "store.sqlite3", mounts)
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://host/name", "no url"])
+def test_a_url_that_would_lose_data_or_is_not_supported_is_refused(url: str) -> None:
+    """With what to use instead."""
+    with pytest.raises(PeakgateError, match="database: "):
+        open_engine(url)
+
+
+def test_unused_predictions_expire_and_used_ones_stay(store: SqlStore) -> None:
+    """A peak or an event binds a prediction to a job; jobs that no prediction names go too."""
+    store.add_predictions([a_prediction(f"predictions/{number}", created_us=number) for number in range(4)])
+    store.merge_peaks([a_peak(prediction="predictions/0")])
+    store.add_event(EventRow(cluster="c", job="1", restart=0, prediction="predictions/1", event="started", event_us=0, exit_code=None))
+    assert store.expire(3) == 1
+    kept = [each.row.prediction for each in store.predictions(limit=9, before=None, observed_only=False)]
+    assert kept == ["predictions/3", "predictions/1", "predictions/0"]
+
+
+def test_a_repeated_row_or_request_changes_nothing(store: SqlStore) -> None:
+    """A batch whose commit was not seen is written again."""
+    rows = [a_prediction("predictions/0", request_id="r"), a_prediction("predictions/1", request_id="r")]
+    store.add_predictions(rows)
+    store.add_predictions(rows)
+    found = store.by_request("r")
+    assert found is not None
+    assert found.row == rows[0]
+    assert store.prediction("predictions/1") is None
+    assert list(store.request_ids()) == ["r"]
+
+
+def test_peaks_are_merged_field_by_field(store: SqlStore, tmp_path: Path) -> None:
+    """The maximum with its moment, the first and last time, flags united, an end never taken back."""
+    store.merge_peaks([a_peak(peak_bytes=70, peak_us=7, first_us=6, last_us=8, flags=1, ended=1, samples=3)])
+    store.merge_peaks([a_peak(peak_bytes=50, peak_us=9, first_us=4, last_us=9, flags=4, source="torch", samples=2)])
+    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
+        columns = "peak_bytes, peak_us, first_us, last_us, flags, ended, source, samples"
+        assert connection.execute(f"SELECT {columns} FROM peaks").fetchall() == [(70, 7, 4, 9, 5, 1, "sampled", 3)]
+    connection.close()
+
+
+PEAKS = st.builds(
+    a_peak,
+    gpu_uuid=st.sampled_from(["GPU-0", "GPU-1"]),
+    pid=st.integers(0, 2),
+    peak_bytes=st.integers(1, 5),
+    last_us=st.integers(0, 5),
+    first_us=st.integers(0, 5),
+    flags=st.integers(0, 3),
+    ended=st.integers(0, 1),
+)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(batch=st.lists(PEAKS, min_size=1, max_size=8), data=st.data())
+def test_order_duplicates_and_batches_do_not_matter(batch: list[PeakRow], data: st.DataObject, tmp_path: Path) -> None:
+    """Delivered in any order, twice, in batches or alone: the same rows but for the moment of equal peaks."""
+    shuffled = data.draw(st.permutations(batch + batch))
+    found = []
+    for name, batches in (("a", [batch]), ("b", [[row] for row in shuffled])):
+        path = tmp_path / f"{name}.sqlite3"
+        path.unlink(missing_ok=True)
+        store = open_store(f"sqlite:///{path}")
+        for rows in batches:
+            store.merge_peaks(rows)
+        store.close()
+        found.append(read_peaks(path))
+        for leftover in tmp_path.glob(f"{name}.sqlite3*"):
+            leftover.unlink()
+    assert found[0] == found[1]
+
+
+def test_a_gpu_that_falls_silent_is_waited_for(store: SqlStore) -> None:
+    """One GPU of the job has ended, the other says nothing: only after the wait is the attempt due."""
+    store.add_predictions([a_prediction("predictions/0")])
+    store.merge_peaks([a_peak(ended=1, last_us=HOUR_US), a_peak(gpu_uuid="GPU-1", last_us=HOUR_US)])
+    assert store.due(names=None, settled_before_us=HOUR_US) == []
+    due = store.due(names=None, settled_before_us=HOUR_US + 1)
+    assert [(attempt.prediction, len(attempt.peaks)) for attempt in due] == [("predictions/0", 2)]
+
+
+def test_the_merge_is_spelled_for_postgresql_too() -> None:
+    """No word of SQLite's own in the statement that every agent's batch runs."""
+    statement = peak_statements._merged(postgresql.insert(peaks))
+    dialect: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
+    text = str(statement.compile(dialect=dialect))
+    assert "ON CONFLICT (cluster, node, gpu_uuid, job, restart, prediction, pid, pid_start_ticks) DO UPDATE" in text
+    assert "CASE WHEN (excluded.peak_bytes > peaks.peak_bytes)" in text
+
+
+def test_a_broken_database_is_an_error_with_a_reason(tmp_path: Path, store: SqlStore) -> None:
+    """STORE_UNAVAILABLE, whatever SQLAlchemy raised."""
+    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
+        connection.execute("DROP TABLE peaks")
+    connection.close()
+    with pytest.raises(PeakgateError) as caught:
+        store.merge_peaks([a_peak()])
+    assert caught.value.reason == "STORE_UNAVAILABLE"
+
+
+def test_a_record_has_every_column_of_its_table() -> None:
+    """A column that is added on one side only is noticed."""
+    assert {field.name for field in dataclasses.fields(PeakRow)} == {column.name for column in peaks.columns}

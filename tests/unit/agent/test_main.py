@@ -1,0 +1,95 @@
+"""Options, start and metrics."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.unit.agent.builders import GPU, ONE_GPU, SimulatedNode
+from tests.unit.agent.test_watcher import TRAINER, a_watcher
+
+from peakgate.agent.errors import UsageError
+from peakgate.agent.metrics import AgentCollector
+from peakgate.agent.options import Options
+from peakgate.agent.sender import Sender
+from peakgate.agent.simulated.library import SimulatedNvml
+
+RUN = """
+import sys
+{before}
+from peakgate.agent.main import run_agent
+sys.exit(run_agent(server="127.0.0.1:1", simulate={simulate!r}, node="n", cluster="alpha", spool=None, once=True, duration_seconds=None,
+                   transport={transport!r}, metrics_port=None, interval_seconds=1.0))
+"""
+
+
+def started(*, before: str = "", simulate: str = "nowhere", transport: str = "unary") -> tuple[int, str]:
+    """Exit status and standard error of a run in a process of its own."""
+    program = RUN.format(before=before, simulate=simulate, transport=transport)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+def an_options(folder: Path, **changes: object) -> Options:
+    """Options that make sense, but for the changes."""
+    values: dict[str, object] = {"server": "127.0.0.1:1", "node": "n", "cluster": "alpha", "spool": folder / "agent.db"}
+    return Options(**values | changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"transport": "pigeon"},
+        {"interval_seconds": 0.0},
+        {"interval_seconds": float("nan")},
+        {"duration_seconds": -1.0},
+        {"server": ""},
+        {"node": ""},
+    ],
+)
+def test_options_that_make_no_sense_are_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+    """Each is an error before anything is started."""
+    with pytest.raises(UsageError):
+        an_options(tmp_path, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        ({"simulate": "nowhere"}, "no scenario 'nowhere'"),
+        ({"transport": "pigeon"}, "Use one of: unary, stream"),
+        ({"before": "sys.modules['pynvml'] = None"}, "Install peakgate[agent]"),
+        ({"before": "sys.modules['structlog'] = None"}, "not installed: structlog. Install peakgate[agent]"),
+    ],
+)
+def test_a_start_that_cannot_be_is_one_clear_line(changes: dict[str, str], want: str) -> None:
+    """Exit status 2, the remedy, and no traceback."""
+    if "pynvml" in changes.get("before", ""):
+        changes = changes | {"simulate": "demo"}
+    status, text = started(**changes)
+    assert (status, "Traceback" in text) == (2, False)
+    assert want in text
+
+
+def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> None:
+    """The collector tells what the live parts know."""
+    node = SimulatedNode(simulated, ONE_GPU + TRAINER)
+    watcher, spool, _ = a_watcher(node, tmp_path)
+    watcher.run_once()
+    sender = Sender(spool=spool, transport=None, stub=None, node=None, interval_seconds=1.0)  # type: ignore[arg-type]  # only its counters
+    sender.delivery.refused["PEAK_ABOVE_CARD"] += 2
+    registry = CollectorRegistry()
+    registry.register(AgentCollector(nvml=node.nvml, watcher=watcher, spool=spool, sender=sender))
+    want = {
+        ("peakgate_agent_up", ()): 0.0,
+        ("peakgate_agent_gpu_watched", (("gpu", GPU),)): 1.0,
+        ("peakgate_agent_unattributed_bytes", (("gpu", GPU),)): 0.0,
+        ("peakgate_agent_spool_rows", ()): 2.0,
+        ("peakgate_agent_dropped_total", (("reason", "PEAK_ABOVE_CARD"),)): 2.0,
+        ("peakgate_agent_nvml_calls_total", (("function", "nvmlDeviceGetCount"),)): 1.0,
+    }
+    assert {key: registry.get_sample_value(key[0], dict(key[1])) for key in want} == want
+    spool.close()

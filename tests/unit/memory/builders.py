@@ -1,0 +1,95 @@
+"""Jobs and plans with full defaults for the tests of the memory model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from peakgate.memory.change import Value, with_changes
+from peakgate.memory.check import world_of
+from peakgate.memory.job import Batch, Framework, Job, Lora, Model, Precision, Transformer
+from peakgate.memory.meter import High
+from peakgate.memory.model import describe
+from peakgate.memory.pipeline import Stage, stages
+from peakgate.memory.plan import Plan
+from peakgate.memory.resolve import resolve
+
+MIB = 1 << 20
+GB = 1_000_000_000
+
+FAMILY_SIZES: dict[str, dict[str, int]] = {
+    "gpt": {},
+    "gpt2": {"max_positions": 128},
+    "opt": {"max_positions": 128},
+    "gpt_neox": {},
+    "falcon": {"kv_heads": 4},
+    "llama": {"kv_heads": 2},
+    "mistral": {"kv_heads": 2, "sliding_window": 16},
+    "qwen2": {"kv_heads": 2},
+    "qwen3": {"kv_heads": 2, "head_dim": 24},
+    "phi3": {"kv_heads": 4},
+    "olmo2": {"kv_heads": 4},
+    "gemma2": {"kv_heads": 2, "head_dim": 24},
+    "gemma3": {"kv_heads": 2, "head_dim": 24, "sliding_window": 16},
+    "mixtral": {"kv_heads": 2, "experts": 4, "experts_per_token": 2},
+    "qwen3_moe": {"kv_heads": 2, "experts": 8, "experts_per_token": 2, "expert_ffn_hidden_size": 48},
+}
+"""What each modelled block needs beside the common sizes."""
+
+
+def a_transformer(block: str = "llama", **sizes: int | bool) -> Transformer:
+    """A small model of a family: 3 layers, hidden size 64, 8 heads, 96 inside the feed-forward part, 250 words."""
+    common = {"layers": 3, "hidden_size": 64, "heads": 8, "ffn_hidden_size": 96, "vocab_size": 250}
+    return Transformer(block=block, **{**common, **FAMILY_SIZES.get(block, {}), **sizes})  # type: ignore[arg-type]
+
+
+def a_job(changes: Mapping[str, Value] | None = None, *, model: Transformer | Model | None = None, lora: Lora | None = None) -> Job:
+    """Two sequences of 32 tokens of a small Llama in bf16 on Hugging Face's kernels; `changes` are paths with their values."""
+    described = model if isinstance(model, Model) else Model(transformer=model or a_transformer())
+    job = Job(
+        name="test",
+        model=described,
+        batch=Batch(micro_batch_size=2, sequence_length=32),
+        precision=Precision(recipe="bf16"),
+        framework=Framework(name="huggingface"),
+        lora=lora,
+    )
+    return with_changes(job, (changes or {}).items())
+
+
+def a_plan(changes: Mapping[str, Value] | None = None, *, model: Transformer | Model | None = None, lora: Lora | None = None) -> Plan:
+    """The plan of `a_job`."""
+    return plan_of(a_job(changes, model=model, lora=lora))
+
+
+def plan_of(job: Job) -> Plan:
+    """What a legal job resolves to."""
+    architecture = describe(job.model).architecture
+    if architecture is None:
+        raise ValueError("the job has no dimensions")
+    return resolve(job, architecture, world_of(job)).plan
+
+
+def stages_of(plan: Plan) -> list[Stage]:
+    """Every stage of the plan's pipeline."""
+    return stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation)
+
+
+def textbook_13b(changes: Mapping[str, Value] | None = None) -> Job:
+    """Lesson 6's example: GPT-1.3B, 8 sequences of 2,048 tokens, eager attention, dropout, 16 bytes a parameter."""
+    job = Job(
+        model=Model(transformer=Transformer(block="gpt", layers=24, hidden_size=2048, heads=16, vocab_size=50257)),
+        batch=Batch(micro_batch_size=8, sequence_length=2048),
+        framework=Framework(name="textbook"),
+    )
+    return with_changes(job, (changes or {}).items())
+
+
+def sizes_of(highs: Mapping[str, High]) -> dict[str, tuple[int, int]]:
+    """(live, blocks) by phase."""
+    return {phase: (high.live, high.blocks) for phase, high in highs.items()}
+
+
+def one_rank(plan: Plan) -> Plan:
+    """The same plan on one GPU."""
+    return replace(plan, degrees=replace(plan.degrees, world=1, data=1, shard=1, sharding="none", tensor=1, sequence_parallel=False))

@@ -1,0 +1,132 @@
+"""Helpers of the seed-number tests: textbook jobs, and what one kernel or block keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from peakgate.memory.blocks import Block
+from peakgate.memory.job import (
+    Attention,
+    Batch,
+    Checkpointing,
+    Dropout,
+    Framework,
+    Gpu,
+    Job,
+    Model,
+    Optimizer,
+    Parallelism,
+    Precision,
+    Transformer,
+)
+from peakgate.memory.kernel_table import KERNELS
+from peakgate.memory.machine import Machine
+from peakgate.memory.meter import Meter
+from peakgate.memory.model import describe
+from peakgate.memory.plan import Plan
+from peakgate.memory.predict import predict
+from peakgate.memory.prediction import Prediction
+from peakgate.memory.profiles import profile_of
+from peakgate.memory.resolve import resolve
+from peakgate.memory.tape import Node, Operand, Parameter, Storage, Tape, Tensor
+
+S, B, H, A, LAYERS, VOCABULARY = 2048, 8, 2048, 16, 24, 50257
+"""The 1.3B model of Lesson 6, section 4."""
+
+SBH = S * B * H
+AS2B = A * S * S * B
+
+
+def textbook_job(
+    *,
+    layers: int = LAYERS,
+    hidden: int = H,
+    heads: int = A,
+    vocabulary: int = VOCABULARY,
+    micro_batch: int = B,
+    sequence: int = S,
+    attention: str = "eager",
+    dropout: float = 0.1,
+    checkpointing: Checkpointing | None = None,
+    parallelism: Parallelism | None = None,
+    accumulation: int = 1,
+    framework: str = "textbook",
+    recipe: str = "deepspeed-bf16",
+) -> Job:
+    """The 1.3B job of Lesson 6, or a variation of it."""
+    return Job(
+        model=Model(
+            transformer=Transformer(
+                block="gpt", layers=layers, hidden_size=hidden, heads=heads, vocab_size=vocabulary, tied_embeddings=True
+            )
+        ),
+        batch=Batch(micro_batch_size=micro_batch, sequence_length=sequence, gradient_accumulation_steps=accumulation),
+        precision=Precision(recipe=recipe),
+        optimizer=Optimizer(name="adamw", implementation="foreach"),
+        attention=Attention(implementation=attention),
+        dropout=Dropout(attention=dropout, hidden=dropout),
+        checkpointing=checkpointing or Checkpointing(mode="none"),
+        parallelism=parallelism or Parallelism(),
+        framework=Framework(name=framework),
+        gpu=Gpu(type="h100-80gb"),
+    )
+
+
+def by_category(prediction: Prediction, category: str) -> int:
+    """Bytes of a ledger category at the peak."""
+    return sum(line.bytes for line in prediction.ledger if line.category == category)
+
+
+def states(prediction: Prediction) -> int:
+    """Bytes of the model states at the peak."""
+    return sum(by_category(prediction, key) for key in ("parameters", "gradients", "master_weights", "optimizer_states"))
+
+
+def activations(prediction: Prediction) -> int:
+    """Bytes of the saved activations at the peak."""
+    return by_category(prediction, "activations")
+
+
+def layer_bytes(**changes: object) -> int:
+    """Bytes that autograd keeps for one layer of the textbook job."""
+    return predict(textbook_job(**changes)).saved_activation_bytes_per_layer  # type: ignore[arg-type]
+
+
+def plan_of(job: Job) -> Plan:
+    """The plan of a job on one GPU."""
+    architecture = describe(job.model).architecture
+    assert architecture is not None
+    return resolve(job, architecture, 1).plan
+
+
+def kept_by_kernel(name: str, shapes: dict[str, tuple[int, int, int]], width: int | None = None) -> int:
+    """Bytes that one kernel keeps for its backward pass; weights are not counted. `shapes`: (rows, width, bytes an element)."""
+    meter = Meter(lambda nbytes: nbytes)
+    tape, kernel = Tape(meter, {"act": 2, "rows": 1}), KERNELS[name]
+    upstream = Node([], {}, (0, 0))
+    operands: dict[str, Operand] = {
+        key: Tensor(Storage(rows * columns * itemsize, "temporaries", meter), rows, columns, itemsize, upstream)
+        for key, (rows, columns, itemsize) in shapes.items()
+    }
+    rows, columns, itemsize = next(iter(shapes.values()))
+    for weight in kernel.weights:
+        operands[weight] = Parameter(weight, columns * (width or 1), itemsize, trainable=True)
+    tape.apply(kernel, operands, {"y": (rows, width or columns, itemsize)}, "temporaries")
+    return sum(storage.nbytes for node in tape.nodes for storage in node.saved.values())
+
+
+def kept_by_block(block: Block, job: Job) -> int:
+    """Bytes that a block of the textbook layer keeps when it runs on a layer's input."""
+    plan = plan_of(job)
+    meter = Meter(lambda nbytes: nbytes, profile_of(plan.profile).ignored)
+    machine = Machine(plan, meter)
+    rows, width = machine.dims["T"], machine.dims["h"]
+    x = machine.leaf(Tensor(machine.tape.allocate(rows * width * 2), rows, width, 2))
+    machine.block(block, [x], None)
+    return meter.live
+
+
+def with_model(job: Job, **changes: object) -> Job:
+    """The job with other dimensions."""
+    assert job.model.transformer is not None
+    return replace(job, model=Model(transformer=replace(job.model.transformer, **changes)))  # type: ignore[arg-type]

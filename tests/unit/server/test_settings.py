@@ -1,0 +1,38 @@
+"""Settings from the environment."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from peakgate.server.policy import Policy
+from peakgate.server.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"PEAKGATE_{name.upper()}", raising=False)
+
+
+def test_the_defaults_are_the_contracts() -> None:
+    """Ports, coverage, and an address that only this host reaches: there is no authentication yet."""
+    settings = Settings()
+    assert (settings.grpc_port, settings.http_port, settings.host) == (50551, 9551, "127.0.0.1")
+    assert settings.policy() == Policy(coverage=0.95, operator_reserve_bytes=0)
+    assert settings.database_url.startswith("sqlite:///")
+
+
+def test_the_environment_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PEAKGATE_ and the field's name."""
+    monkeypatch.setenv("PEAKGATE_DATABASE_URL", "sqlite:////x/y")
+    monkeypatch.setenv("PEAKGATE_COVERAGE", "0.99")
+    assert Settings().database_url == "sqlite:////x/y"
+    assert Settings().policy().coverage == 0.99
+
+
+def test_a_bad_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coverage of 1 would need an infinite margin."""
+    monkeypatch.setenv("PEAKGATE_COVERAGE", "1.0")
+    with pytest.raises(ValidationError, match="coverage"):
+        Settings()
