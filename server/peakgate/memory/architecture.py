@@ -28,9 +28,9 @@ class Family:
     rotary_share: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Architecture:
-    """A family with its sizes, in elements."""
+    """A family with its sizes, in elements. Compared by identity: `model.describe` makes one object for equal descriptions."""
 
     block: str
     roles: Roles

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from peakgate.memory.model import Described
 from peakgate.memory.pipeline import Stage, stages
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import Degrees, Plan
 from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.reserved import by_ratio, replayed
@@ -116,11 +117,13 @@ def group_of(plan: Plan) -> str:
 
 def whole_model(plan: Plan) -> tuple[int, int]:
     """(all, trained) elements of the unsharded model."""
-    one = replace(
-        plan, degrees=replace(plan.degrees, tensor=1, pipeline=1, expert=1, sharding="none", stage_layers=(), sequence_parallel=False)
-    )
-    (stage,) = stages(one.degrees, one.architecture.dims["L"], 1)
-    counted = census(one, stage)
+    return _counted(replace(plan, micro_batch=1, sequence=8, accumulation=1, checkpointing="none", loss="full", degrees=Degrees()))
+
+
+@lru_cache(maxsize=512)
+def _counted(plan: Plan) -> tuple[int, int]:
+    (stage,) = stages(plan.degrees, plan.architecture.dims["L"], 1)
+    counted = census(plan, stage)
     return counted.total, counted.trainable
 
 

@@ -25,7 +25,7 @@ _ROWS = """
 * | batch.sequence_length_is | exact | peakgate: the stated length is the data's own
 * | method.name | sft | peakgate: one model, every parameter in use
 * | precision.recipe | fp32 | transformers training_args.py: bf16=False, fp16=False
-textbook | precision.recipe | deepspeed-bf16 | Lesson 6, section 3: 16 bytes per parameter
+textbook | precision.recipe | deepspeed-bf16 | ML Systems, Lesson 6, section 3: 16 bytes per parameter
 megatron | precision.recipe | megatron-bf16 | Megatron-LM examples/: --bf16 in every pretraining script
 torchtitan | precision.recipe | fsdp-bf16 | torchtitan config: training.mixed_precision_param = bfloat16
 torchtune | precision.recipe | bf16 | torchtune recipes/configs: dtype: bf16
@@ -43,7 +43,7 @@ composer | optimizer.implementation | foreach | llm-foundry optim: DecoupledAdam
 * | optimizer.in_backward | false | torch: the step runs after the backward pass
 * | optimizer.set_to_none | true | torch/optim/optimizer.py: zero_grad(set_to_none=True)
 * | attention.implementation | sdpa | transformers modeling_utils.py: sdpa where the model supports it
-textbook | attention.implementation | eager | Lesson 6, section 3: the theorem counts the attention core
+textbook | attention.implementation | eager | ML Systems, Lesson 6, section 3: the theorem counts the attention core
 megatron | attention.implementation | flash | Megatron-LM transformer_config.py: attention_backend auto with Transformer Engine
 composer | attention.implementation | flash | llm-foundry: attn_config.attn_impl: flash
 * | attention.mask | none | peakgate: no mask is handed to the model
@@ -53,7 +53,7 @@ composer | attention.implementation | flash | llm-foundry: attn_config.attn_impl
 * | loss.implementation | full | transformers loss/loss_utils.py: cross_entropy of all logits
 torchtune | loss.implementation | chunked | torchtune recipes/configs: CEWithChunkedOutputLoss
 * | loss.keep_logits | false | transformers trainer.py compute_loss: outputs are local
-textbook | loss.keep_logits | true | Lesson 6, section 3: 4sbV stays in the sum
+textbook | loss.keep_logits | true | ML Systems, Lesson 6, section 3: 4sbV stays in the sum
 torch | loss.keep_logits | true | a plain loop: `logits` stays a local until it is bound again
 * | lora.method | lora | peft tuners/lora/config.py: use_dora=False
 * | lora.rank | 8 | peft tuners/lora/config.py: r=8

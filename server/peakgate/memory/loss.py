@@ -17,7 +17,7 @@ def loss_of(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor | None]:
     loss, logits = {"fused": _fused, "chunked": _chunked}.get(machine.plan.loss, _full)(machine, x)
     machine.category = "temporaries"
     x.storage.drop()
-    machine.meter.mark("loss")
+    machine.meter.mark_high("loss")
     return loss, logits
 
 

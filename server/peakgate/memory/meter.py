@@ -139,3 +139,7 @@ class Meter:
     def mark(self, label: str) -> None:
         """A timeline point at the current moment."""
         self.points.append(Point(self.phase, label, self.blocks))
+
+    def mark_high(self, label: str) -> None:
+        """A timeline point at the highest moment of the phase so far."""
+        self.points.append(Point(self.phase, label, self.high_blocks))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from peakgate.memory import hf_config
 from peakgate.memory.architecture import Architecture, Family
@@ -65,6 +66,7 @@ def _without_dimensions(model: Model) -> Described:
     )
 
 
+@lru_cache(maxsize=512)
 def _with_dimensions(t: Transformer, extras: Extras) -> Described:
     key = _family_key(t, extras)
     undecided: tuple[str, ...] = ()

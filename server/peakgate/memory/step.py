@@ -244,7 +244,7 @@ class _Step:
         """The temporaries of the optimizer's step, on top of all gradients."""
         if profile_of(self.plan.profile).optimizer_temporaries and not self.plan.offload_optimizer:
             self._temporary(step_temporary_bytes(self.plan, states))
-        self.meter.mark("optimizer step")
+        self.meter.mark_high("optimizer step")
         self.meter.enter("end")
 
     def _temporary(self, nbytes: int) -> None:

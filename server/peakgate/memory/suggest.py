@@ -17,6 +17,7 @@ from peakgate.memory.model import describe
 from peakgate.memory.plan import Plan
 from peakgate.memory.prediction import Change
 from peakgate.memory.resolve import resolve, sequence_of
+from peakgate.memory.sharding import SHARDED
 
 NOT_COSTED = 0.0
 """Relative step time of a change whose cost depends on links that the job does not describe."""
@@ -128,9 +129,11 @@ def _model_parallel(plan: Plan, node_gpus: int = 8) -> Iterator[Change]:
 def _more_gpus(plan: Plan, degree: int) -> tuple[tuple[str, Value], ...]:
     """The job's own GPUs when its data degree can give them (accumulation then keeps the global batch), else more of them."""
     degrees = plan.degrees
-    if degrees.data % degree == 0:
-        return (("batch.gradient_accumulation_steps", plan.accumulation * degree),)
-    return (("parallelism.world_size", degrees.world * degree), ("gpu.count", degrees.world * degree))
+    if degrees.data % degree:
+        return (("parallelism.world_size", degrees.world * degree), ("gpu.count", degrees.world * degree))
+    steps: tuple[tuple[str, Value], ...] = (("batch.gradient_accumulation_steps", plan.accumulation * degree),)
+    sharded = degrees.sharding in SHARDED and degrees.shard % degree == 0
+    return (*steps, ("parallelism.shard_degree", degrees.shard // degree)) if sharded else steps
 
 
 def _offload(plan: Plan) -> Iterator[Change]:

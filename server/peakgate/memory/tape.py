@@ -240,7 +240,8 @@ class Tape:
         position = len(nodes)
         while position:
             stretch = nodes[position - 1].layer[0]
-            with self.meter.repeated(self.times[stretch], "layer" if stretch else ""):
+            ends = "loss and head" if position == len(nodes) else "embedding"
+            with self.meter.repeated(self.times[stretch], "layer" if stretch else ends):
                 while position and nodes[position - 1].layer[0] == stretch:
                     layer = nodes[position - 1].layer
                     if self.before_layer:

@@ -85,7 +85,7 @@ class Learner:
     def _learn(self, names: Collection[str] | None) -> tuple[Learned, ...]:
         learned: list[Learned] = []
         for attempt in self._due(names):
-            observed = observe(attempt)
+            observed = observe(attempt, model_version=self._judge.memory.version)
             if observed.reason == NO_PEAKS and attempt.finished_us > self._clock() - self._settle_us:
                 continue  # the end was told before the last peaks arrived
             self._load()

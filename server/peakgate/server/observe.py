@@ -34,11 +34,14 @@ class Observed:
     message: str = ""
 
 
-def observe(attempt: Attempt) -> Observed:
-    """The one observation of an attempt: its worst GPU, by device peak."""
+def observe(attempt: Attempt, *, model_version: str) -> Observed:
+    """The one observation of an attempt: its worst GPU, by device peak. Figures of another memory model are not compared."""
     worst = worst_gpu(attempt.peaks)
     if worst is None:
         return Observed(observed_bytes=0, observation=None, reason=NO_PEAKS, message="the job ended and no GPU of it was seen")
+    if attempt.model_version != model_version:
+        message = f"memory model {attempt.model_version} made the prediction, and {model_version} is in use"
+        return _dropped(worst, "OTHER_MODEL", message)
     peak_bytes, total_bytes = worst.peak_bytes, worst.gpu_total_bytes
     if attempt.event == "oom":
         whole_card = peak_bytes >= EXCLUSIVE_CARD_RATIO * total_bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import grpc
 
@@ -63,7 +64,7 @@ class TelemetryService(TelemetryServiceServicer):
         rows, refused = sort_out(request, received_us=received_us)
         named = {row.prediction for row in rows if row.prediction}
         if named:
-            await self._audit.flush()  # so that a prediction that was just made is bound to its job
+            await self._flush()
         if rows:
             await asyncio.to_thread(self._store.merge_peaks, rows)
             self._stored_rows.add(len(rows))
@@ -77,8 +78,13 @@ class TelemetryService(TelemetryServiceServicer):
 
     async def _store_event(self, event: EventRow) -> None:
         if event.prediction:
-            await self._audit.flush()
+            await self._flush()
         await asyncio.to_thread(self._store.add_event, event)
+
+    async def _flush(self) -> None:
+        """So that a prediction that was just made is bound to its job. Observations do not wait for predictions that cannot be written."""
+        with suppress(PeakgateError):
+            await self._audit.flush()
 
     async def _learn(self, names: set[str]) -> None:
         """What was reported is committed already, so a failure here is no reason to have it sent again: the sweep tries again."""

@@ -22,6 +22,7 @@ from peakgate.v1.training_job_pb2 import TrainingJob
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
+METHOD = "POST /v1/predict"
 FLAGS = {"": False, "false": False, "0": False, "true": True, "1": True}
 
 
@@ -44,8 +45,11 @@ def build_app(core: Core, metrics: PrometheusMetrics, log: Logger) -> Starlette:
         try:
             answer = await core.predictor.predict(await _read_request(request))
         except Exception as error:  # noqa: BLE001 - the outermost frame of a call
-            known = as_peakgate_error(error, "POST /v1/predict", log)
+            known = as_peakgate_error(error, METHOD, log)
+            metrics.series("peakgate_rpcs_total", method=METHOD, code=known.code.name).add()
+            metrics.series("peakgate_requests_refused_total", reason=known.reason).add()
             return JSONResponse(to_json(known), status_code=known.http_status)
+        metrics.series("peakgate_rpcs_total", method=METHOD, code="OK").add()
         return JSONResponse(answer_to_dict(answer))
 
     return Starlette(

@@ -67,8 +67,15 @@ async def _start(path: Path) -> AsyncIterator[Service]:
     await core.start()
     await server.start()
     async with grpc.aio.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
-        stubs = (PredictionServiceStub(channel), TelemetryServiceStub(channel), CalibrationServiceStub(channel), CatalogServiceStub(channel))
-        yield Service(core, metrics, target, *stubs)
+        yield Service(
+            core,
+            metrics,
+            target,
+            PredictionServiceStub(channel),
+            TelemetryServiceStub(channel),
+            CalibrationServiceStub(channel),
+            CatalogServiceStub(channel),
+        )
     await server.stop(1)
     await core.stop(5)
 

@@ -7,6 +7,8 @@ import json
 import re
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -146,3 +148,31 @@ def test_a_stop_is_orderly(run_service: Any, tmp_path: Path, a_job: Callable[...
     with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
         assert {row[0] for row in connection.execute("SELECT prediction FROM predictions")} == want_names
     connection.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want_status", "want_text"),
+    [
+        ("database_url='mysql://host/name'", 4, "use SQLite or PostgreSQL"),
+        ("database_url='sqlite:////proc/none/store.sqlite3'", 4, "choose a folder you may write to"),
+        ("grpc_port=70000", 2, "PEAKGATE_GRPC_PORT"),
+        ("host='256.0.0.1', database_url='sqlite:///{tmp}/s.sqlite3'", 4, "cannot listen on"),
+    ],
+)
+def test_a_service_that_cannot_start_says_why(arguments: str, want_status: int, want_text: str, tmp_path: Path) -> None:
+    """One line on standard error, and an exit status that a unit file can act on."""
+    code = f"from peakgate.server.main import run_server; raise SystemExit(run_server({arguments.format(tmp=tmp_path)}))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == want_status
+    assert want_text in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_a_taken_port_is_named(running: Any, tmp_path: Path) -> None:
+    """Two services on one port would answer in turns."""
+    port = running.grpc.rpartition(":")[2]
+    arguments = f"grpc_port={port}, http_port=0, database_url='sqlite:///{tmp_path}/s.sqlite3'"
+    code = f"from peakgate.server.main import run_server; raise SystemExit(run_server({arguments}))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 4
+    assert port in found.stderr

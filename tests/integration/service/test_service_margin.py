@@ -194,6 +194,29 @@ async def test_a_stream_answers_each_batch_in_order(service: Any, a_job: AJob) -
     assert found.stored.state == "running"
 
 
+async def test_a_bad_batch_ends_its_stream_with_a_status(service: Any, refusal: Any) -> None:
+    """The agent reads the reason as it does from a unary call."""
+
+    async def batches() -> AsyncIterator[telemetry_pb.StreamPeaksRequest]:
+        yield telemetry_pb.StreamPeaksRequest(batch=a_batch(*(a_peak("", 1e9) for _ in range(257))))
+
+    with pytest.raises(grpc.RpcError) as caught:
+        _ = [response async for response in service.telemetry.StreamPeaks(batches())]
+    assert refusal(caught.value).reason == "BATCH_TOO_LARGE"
+
+
+async def test_two_services_on_one_database_share_the_margin(start_service: Any, a_job: AJob) -> None:
+    """Each applies what it is told, none twice, and both come to the same calibration."""
+    async with start_service() as first, start_service() as second:
+        for service in (first, second, first):
+            before = await predicted(service, a_job)
+            await service.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 1.1, ended=True)))
+        await second.core.learner.load()
+        want_answer = await predicted(first, a_job)
+        assert (await predicted(second, a_job)).calibration == want_answer.calibration
+        assert want_answer.calibration.observations == 3
+
+
 async def test_a_restart_keeps_the_margin(start_service: Any, a_job: AJob) -> None:
     """Two lifetimes of the service on one database."""
     async with start_service() as first:

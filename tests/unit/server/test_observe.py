@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from peakgate.server.observe import LARGEST_CACHE_RATIO, in_use_bytes, observe, worst_gpu
+from peakgate.server.observe import LARGEST_CACHE_RATIO, Observed, in_use_bytes, observe, worst_gpu
 from peakgate.server.store.records import FLAGS, OTHER_FLAG, Attempt, PeakRow
 
 CARD = 80_000
@@ -23,17 +23,22 @@ def a_peak(**changes: object) -> PeakRow:
     return replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
 
 
-def an_attempt(*peaks: PeakRow, event: str = "finished") -> Attempt:
+def an_attempt(*peaks: PeakRow, event: str = "finished", model_version: str = "1") -> Attempt:
     """A job that was predicted to need 50,000 bytes and to show 58,000."""
     return Attempt(
         prediction="predictions/0", job="1", restart=0, group="g", required_bytes=50_000, device_bytes=58_000, event=event,
-        finished_us=5_000_000, peaks=peaks,
+        model_version=model_version, finished_us=5_000_000, peaks=peaks,
     )
+
+
+def observed(attempt: Attempt) -> Observed:
+    """What is said under the model that made the prediction."""
+    return observe(attempt, model_version="1")
 
 
 def test_a_finished_job_lies_between_blocks_in_use_and_device_peak() -> None:
     """The allocator's cache is what is not known without torch's figures."""
-    observation = observe(an_attempt(a_peak())).observation
+    observation = observed(an_attempt(a_peak())).observation
     assert observation is not None
     assert observation.upper_bytes == 60_000
     assert observation.lower_bytes == int(60_000 / LARGEST_CACHE_RATIO)
@@ -53,14 +58,14 @@ def test_figures_of_torch_that_contradict_the_device_are_not_used() -> None:
 
 def test_an_out_of_memory_on_a_full_card_needs_the_whole_card_or_more() -> None:
     """A lower bound and no upper one."""
-    observation = observe(an_attempt(a_peak(peak_bytes=75_000), event="oom")).observation
+    observation = observed(an_attempt(a_peak(peak_bytes=75_000), event="oom")).observation
     assert observation is not None
     assert (observation.lower_bytes, observation.upper_bytes) == (CARD, None)
 
 
 def test_an_out_of_memory_on_a_shared_card_is_a_lower_bound_at_the_peak() -> None:
     """The rest of the card was another's."""
-    observation = observe(an_attempt(a_peak(peak_bytes=40_000), event="oom")).observation
+    observation = observed(an_attempt(a_peak(peak_bytes=40_000), event="oom")).observation
     assert observation is not None
     assert (observation.lower_bytes, observation.upper_bytes) == (40_000, None)
 
@@ -68,7 +73,7 @@ def test_an_out_of_memory_on_a_shared_card_is_a_lower_bound_at_the_peak() -> Non
 @pytest.mark.parametrize("event", ["failed", "cancelled"])
 def test_a_job_that_ended_early_is_a_lower_bound(event: str) -> None:
     """Whether its second step was reached is not known."""
-    observation = observe(an_attempt(a_peak(), event=event)).observation
+    observation = observed(an_attempt(a_peak(), event=event)).observation
     assert observation is not None
     assert (observation.lower_bytes, observation.upper_bytes) == (60_000, None)
 
@@ -76,7 +81,7 @@ def test_a_job_that_ended_early_is_a_lower_bound(event: str) -> None:
 @pytest.mark.parametrize("flag", ["censored", "truncated"])
 def test_a_peak_that_was_not_seen_to_its_end_is_a_lower_bound(flag: str) -> None:
     """The agent says so itself."""
-    observation = observe(an_attempt(a_peak(flags=FLAGS[flag]))).observation
+    observation = observed(an_attempt(a_peak(flags=FLAGS[flag]))).observation
     assert observation is not None
     assert observation.upper_bytes is None
 
@@ -84,18 +89,18 @@ def test_a_peak_that_was_not_seen_to_its_end_is_a_lower_bound(flag: str) -> None
 @pytest.mark.parametrize("flags", [FLAGS["preallocated"], FLAGS["mps"], OTHER_FLAG])
 def test_a_figure_that_is_not_the_jobs_need_is_dropped_with_a_reason(flags: int) -> None:
     """Memory taken ahead of need, shared figures, and reasons that only a newer agent knows."""
-    observed = observe(an_attempt(a_peak(flags=flags)))
-    assert (observed.observation, observed.reason) == (None, "PEAK_NOT_OF_THE_JOB")
+    found = observed(an_attempt(a_peak(flags=flags)))
+    assert (found.observation, found.reason) == (None, "PEAK_NOT_OF_THE_JOB")
 
 
 def test_a_full_card_of_a_job_that_went_on_is_dropped() -> None:
     """The allocator fills the card with its cache, which is no need."""
-    assert observe(an_attempt(a_peak(peak_bytes=79_000))).reason == "CARD_FULL"
+    assert observed(an_attempt(a_peak(peak_bytes=79_000))).reason == "CARD_FULL"
 
 
 def test_a_job_of_which_nothing_was_seen_is_dropped() -> None:
     """It ended, and no agent ran there."""
-    assert observe(an_attempt()).reason == "NO_PEAKS"
+    assert observed(an_attempt()).reason == "NO_PEAKS"
 
 
 def test_the_worst_gpu_counts_once() -> None:
@@ -114,3 +119,8 @@ def test_the_whole_jobs_row_outweighs_its_processes_and_takes_the_only_ones_torc
     two = worst_gpu([a_peak(), process, replace(process, pid=10)])
     assert two is not None
     assert two.torch_reserved_bytes == 0
+
+
+def test_a_prediction_of_another_memory_model_teaches_nothing() -> None:
+    """Its error is not the error of the model in use."""
+    assert observed(an_attempt(a_peak(), model_version="0")).reason == "OTHER_MODEL"

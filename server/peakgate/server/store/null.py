@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from peakgate.server.errors import PeakgateError
 from peakgate.server.store.records import Attempt, CalibrationRow, EventRow, ObservationRow, PeakRow, PredictionRow, StoredPrediction
 
 
 class NullStore:
-    """Takes everything and returns nothing."""
+    """Takes predictions and returns nothing."""
 
     keeps = False
     shared = False
@@ -44,10 +45,12 @@ class NullStore:
         return 0
 
     def merge_peaks(self, rows: Sequence[PeakRow]) -> None:
-        """Forgets them."""
+        """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
+        raise _keeps_nothing()
 
     def add_event(self, event: EventRow) -> None:
-        """Forgets it."""
+        """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
+        raise _keeps_nothing()
 
     def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
         """None."""
@@ -79,3 +82,7 @@ class NullStore:
     def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
         """None."""
         return ()
+
+
+def _keeps_nothing() -> PeakgateError:
+    return PeakgateError("STORE_UNAVAILABLE", "this service has no database, so it takes no observations", hint="name one with --db")

@@ -98,6 +98,7 @@ def _attempt(connection: Connection, prediction: str, job: str, restart: int) ->
         group=figures.group_name,
         required_bytes=figures.required_bytes,
         device_bytes=figures.device_bytes,
+        model_version=figures.model_version,
         event=event,
         finished_us=max((event_us, *(row.last_us for row in rows))),
         peaks=rows,

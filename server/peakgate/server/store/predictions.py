@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, Select, and_, delete, exists, func, or_,
 
 from peakgate.server.store.records import PredictionContent, PredictionRow, StoredPrediction
 from peakgate.server.store.session import insert_for
-from peakgate.server.store.tables import jobs, observations, peaks, predictions
+from peakgate.server.store.tables import job_events, jobs, observations, peaks, predictions
 
 JOB_NAME_CHARACTERS = 200
 """Of a job's name that are kept; a name identifies nothing."""
@@ -91,8 +91,8 @@ def bind(connection: Connection, names: Iterable[str], *, state: str) -> None:
 def expire(connection: Connection, before_us: int) -> int:
     """Deletes predictions from before `before_us` that no job uses, and jobs without a prediction. Returns how many predictions."""
     unused = and_(predictions.c.state == "", predictions.c.created_us < before_us)
-    observed = exists().where(observations.c.prediction == predictions.c.prediction)
-    deleted = connection.execute(delete(predictions).where(unused, ~observed)).rowcount
+    uses = [~exists().where(table.c.prediction == predictions.c.prediction) for table in (peaks, job_events, observations)]
+    deleted = connection.execute(delete(predictions).where(unused, *uses)).rowcount
     connection.execute(delete(jobs).where(~exists().where(predictions.c.job_digest == jobs.c.digest)))
     return deleted
 

@@ -108,6 +108,7 @@ class Attempt:
     group: str
     required_bytes: int
     device_bytes: int
+    model_version: str
     event: str
     finished_us: int
     peaks: tuple[PeakRow, ...]
