@@ -18,7 +18,6 @@ from peakgate.server.logs import QuietLogger
 from peakgate.server.memory import MemoryModel, memory_model
 from peakgate.server.metrics import NullMetrics
 from peakgate.server.policy import Policy
-from peakgate.server.requests import SeenRequests
 from peakgate.server.store.base import Store
 from peakgate.server.store.null import NullStore
 
@@ -66,7 +65,7 @@ def _run_in_thread(memory: MemoryModel, store: Store, target: str, started: Futu
 
 
 async def _run(memory: MemoryModel, store: Store, target: str, started: Future[_Running]) -> None:
-    core = Core(memory, store, policy=_policy(), metrics=NullMetrics(), log=QuietLogger(), seen=SeenRequests(store.request_ids()))
+    core = Core(memory, store, policy=_policy(), metrics=NullMetrics(), log=QuietLogger())
     server = core.build_server()
     server.add_insecure_port(target)
     await core.start()
@@ -83,7 +82,7 @@ def _open_store(database_url: str) -> Store:
         from peakgate.server.store.sql import open_store
     except ModuleNotFoundError as error:
         raise PeakgateError("STORE_UNAVAILABLE", f"a database needs {error.name}: pip install 'peakgate[server]'") from error
-    return open_store(database_url)
+    return open_store(database_url, shared=True)  # several commands may use one file
 
 
 def _policy() -> Policy:

@@ -7,6 +7,7 @@ import hashlib
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakValueDictionary
 
 from peakgate.server.answer import unpack
 from peakgate.server.audit import AuditQueue
@@ -53,7 +54,7 @@ class Predictor:
         self._clock = clock
         self._name_of = name_of
         self._seen = seen if seen is not None else SeenRequests()
-        self._under_way: dict[str, asyncio.Lock] = {}
+        self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # a lock lives as long as a call holds it
         self._judging = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
         self._advising = ThreadPoolExecutor(max_workers=1, thread_name_prefix="advise")  # a search does not hold up Predict
         self._hits = metrics.series("peakgate_answers_cached_total")
@@ -151,12 +152,8 @@ class Predictor:
         check_request_id(request_id)
         digest = hashlib.sha256(job_bytes + (b"\x01" if request.brief else b"\x00")).hexdigest()
         lock = self._under_way.setdefault(request_id, asyncio.Lock())
-        try:
-            async with lock:
-                return await self._once(request, job_bytes, digest)
-        finally:
-            if not lock.locked():
-                self._under_way.pop(request_id, None)
+        async with lock:
+            return await self._once(request, job_bytes, digest)
 
     async def _once(self, request: pb.PredictRequest, job_bytes: bytes, digest: str) -> PredictResponse:
         known, warnings = await self._answered(request.request_id)

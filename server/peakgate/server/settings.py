@@ -33,7 +33,7 @@ class Settings(BaseSettings):
     audit_queue_rows: int = Field(default=10_000, ge=1, description="Predictions that may wait for the database.")
     cache_entries: int = Field(default=4096, ge=1, description="Answers kept in memory.")
     stop_grace_seconds: float = Field(default=10.0, ge=0, description="Time that running calls get at a stop.")
-    log_level: str = Field(default="INFO", description="DEBUG INFO WARNING ERROR.")
+    log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG INFO WARNING ERROR.")
     log_json: bool = Field(default=False, description="Log lines as JSON.")
 
     def policy(self) -> Policy:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
@@ -36,3 +39,14 @@ def test_a_bad_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEAKGATE_COVERAGE", "1.0")
     with pytest.raises(ValidationError, match="coverage"):
         Settings()
+
+
+def test_the_unit_file_sets_what_exists_and_waits_long_enough() -> None:
+    """A misspelled variable would be ignored in silence; a stop has two graces, for calls and for what waits to be written."""
+    unit = (Path(__file__).parents[3] / "deploy" / "systemd" / "peakgate-server.service").read_text()
+    names = set(re.findall(r"^Environment=PEAKGATE_(\w+)=", unit, re.MULTILINE))
+    assert names
+    assert {name.lower() for name in names} <= set(Settings.model_fields)
+    stop_seconds = re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
+    assert stop_seconds is not None
+    assert int(stop_seconds[1]) > 2 * Settings().stop_grace_seconds

@@ -20,7 +20,7 @@ class Transport(StrEnum):
 
 AgentServer = Annotated[str, typer.Option(metavar="HOST:PORT", envvar="PEAKGATE_SERVER", help="The service that takes the peaks.")]
 Simulate = Annotated[
-    str | None, typer.Option(metavar="SCENARIO", help="A simulated NVML with the GPUs and processes of a scenario (name or path).")
+    str | None, typer.Option(metavar="SCENARIO", help="A simulated NVML: a scenario's name or path, then ,VARIABLE=VALUE.")
 ]
 NodeName = Annotated[str | None, typer.Option(metavar="NAME", help="Name of this node. Default: the host's.")]
 Cluster = Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster.")]
@@ -35,7 +35,7 @@ TransportForm = Annotated[Transport, typer.Option(help="One stream, or a call a 
 MetricsPort = Annotated[
     int | None, typer.Option(metavar="PORT", help="Serve the agent's own metrics there (9552 by custom). Default: not at all.")
 ]
-Interval = Annotated[float, typer.Option("--interval", metavar="SECONDS", help="Time between two batches.")]
+Interval = Annotated[float, typer.Option("--interval", metavar="SECONDS", help="Time between two batches; the end of a job goes at once.")]
 
 
 def agent(
@@ -47,9 +47,9 @@ def agent(
     spool: Spool = None,
     once: Once = False,
     duration: Duration = None,
-    transport: TransportForm = Transport.stream,
+    transport: TransportForm = Transport.unary,
     metrics_port: MetricsPort = None,
-    interval: Interval = 5.0,
+    interval: Interval = 30.0,
 ) -> None:
     """Reports the highest GPU memory of each job on this node."""
     with extra("agent"):

@@ -11,7 +11,7 @@ from peakgate.server.store.session import insert_for
 from peakgate.server.store.tables import calibrations, observations
 
 VERSIONS_KEPT = 100
-"""Versions that can be gone back to: one for each of the newest observations, at some 50 KB each."""
+"""Versions that can be gone back to, one for each of the newest observations: at most 150 KB each with a full pool of 2000 rows."""
 
 
 def active(connection: Connection) -> CalibrationRow | None:

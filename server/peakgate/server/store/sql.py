@@ -16,9 +16,9 @@ class SqlStore:
 
     keeps = True
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, shared: bool = False) -> None:
         self._sessions = Sessions(engine)
-        self.shared = engine.dialect.name != "sqlite"
+        self.shared = shared or engine.dialect.name != "sqlite"
 
     def ping(self) -> None:
         """Raises when the database is away."""
@@ -110,11 +110,14 @@ class SqlStore:
             return calibrations.kept_out(connection, limit=limit, offset=offset)
 
 
-def open_store(url: str) -> SqlStore:
-    """The store at `url`, its tables brought up to date. Raises STORE_UNAVAILABLE with what to do."""
+def open_store(url: str, *, shared: bool = False) -> SqlStore:
+    """The store at `url`, its tables brought up to date. `shared`: other processes write to the same file.
+
+    Raises STORE_UNAVAILABLE with what to do.
+    """
     from peakgate.server.store.engine import open_engine
     from peakgate.server.store.migrate import upgrade_engine
 
     engine = open_engine(url)
     upgrade_engine(engine)
-    return SqlStore(engine)
+    return SqlStore(engine, shared=shared)
