@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
 
 from peakgate.memory.catalog.gpus import find_gpu
+from peakgate.memory.catalog.models import find_model
 from peakgate.memory.catalog.nearest import did_you_mean
 from peakgate.memory.choices import CHOICES
-from peakgate.memory.job import Job
-from peakgate.memory.model import transformer_of
+from peakgate.memory.hf_config import key_of, read, shares
+from peakgate.memory.job import Job, Model, Transformer
+from peakgate.memory.model import missing_sizes, transformer_of
 from peakgate.memory.prediction import FieldError, JobError
 
 LARGEST = {
@@ -19,6 +21,9 @@ LARGEST = {
     "batch.target_length": 1 << 27,
     "parallelism": 1 << 20,
     "model.transformer": 1 << 24,
+    "model.transformer.layers": 1 << 9,
+    "model.transformer.encoder_layers": 1 << 9,
+    "checkpointing.every": 1 << 6,
     "gpu.memory_bytes": 1 << 50,
     "gpu.count": 1 << 20,
     "batch": 1 << 27,
@@ -66,17 +71,22 @@ SHARES = (
 
 
 def check(job: Job) -> None:
-    """Raises JobError that names every field that is wrong; a reason word of its own for names and for degrees."""
-    errors = [*_one_model(job), *_values(job)]
-    if errors:
-        raise JobError("FIELD_INVALID", tuple(errors))
-    _known_names(job)
-    errors = list(_dimensions(job))
-    if errors:
-        raise JobError("FIELD_INVALID", tuple(errors))
-    errors = list(_degrees(job))
-    if errors:
-        raise JobError("PARALLELISM_MISMATCH", tuple(errors))
+    """Raises one JobError that names every field that is wrong.
+
+    Its reason is that of the fields when they agree (a model or GPU that is not known, degrees that do not multiply), else FIELD_INVALID.
+    """
+    found = [("FIELD_INVALID", error) for error in (*_one_model(job), *_values(job))]
+    bad = tuple(error.field for _, error in found)
+    known = list(_unknown_names(job))
+    found += known
+    sound = not any(path.startswith("model") for path in bad) and not any(reason == "MODEL_UNKNOWN" for reason, _ in known)
+    if sound:
+        found += [("FIELD_INVALID", error) for error in _dimensions(job)]
+    if not any(path.startswith(("parallelism", "gpu.count")) for path in bad):
+        found += [("PARALLELISM_MISMATCH", error) for error in _degrees(job, transformer_of(job.model)[0] if sound else None)]
+    if found:
+        reasons = {reason for reason, _ in found}
+        raise JobError(reasons.pop() if len(reasons) == 1 else "FIELD_INVALID", tuple(error for _, error in found))
 
 
 def world_of(job: Job) -> int:
@@ -87,14 +97,24 @@ def world_of(job: Job) -> int:
     return p.world_size or job.gpu.count or smallest
 
 
+def _models(job: Job) -> Iterator[tuple[str, Model]]:
+    """(path, description) of the trained model and of every other one that is stated."""
+    yield "model", job.model
+    for path in ("critic", "teacher", "reward"):
+        model = getattr(job.method, path)
+        if model is not None:
+            yield f"method.{path}", model
+
+
 def _one_model(job: Job) -> Iterator[FieldError]:
-    named = [field.name for field in fields(job.model) if getattr(job.model, field.name) is not None]
-    if not named:
-        yield FieldError(
-            field="model", description="is missing: give one of preset, hf_config, transformer, operations, profile, parameters"
-        )
-    if len(named) > 1:
-        yield FieldError(field="model", description=f"has {len(named)} descriptions ({', '.join(named)}): keep one")
+    for path, model in _models(job):
+        named = [field.name for field in fields(model) if getattr(model, field.name) is not None]
+        if not named:
+            yield FieldError(
+                field=path, description="is missing: give one of preset, hf_config, transformer, operations, profile, parameters"
+            )
+        if len(named) > 1:
+            yield FieldError(field=path, description=f"has {len(named)} descriptions ({', '.join(named)}): keep one")
 
 
 def _values(job: Job) -> Iterator[FieldError]:
@@ -146,38 +166,63 @@ def _size_problem(path: str, value: float) -> str:
     return ""
 
 
-def _known_names(job: Job) -> None:
-    """Raises JobError for a model or a GPU that no catalogue holds."""
-    transformer_of(job.model)
+def _unknown_names(job: Job) -> Iterator[tuple[str, FieldError]]:
+    """(reason, field) of a model or a GPU that no catalogue holds."""
+    for path, model in _models(job):
+        if model.preset is not None:
+            yield from _unknown(find_model, model.preset, f"{path}.preset")
     if job.gpu.type:
-        find_gpu(job.gpu.type)
+        yield from _unknown(find_gpu, job.gpu.type, "gpu.type")
+
+
+def _unknown(find: Callable[[str], object], name: str, path: str) -> Iterator[tuple[str, FieldError]]:
+    try:
+        find(name)
+    except JobError as error:
+        yield from ((error.reason, replace(each, field=path)) for each in error.fields)
 
 
 def _dimensions(job: Job) -> Iterator[FieldError]:
-    """What a transformer's own sizes contradict."""
-    if job.model.transformer is None and job.model.hf_config is None:
-        return
-    t, _ = transformer_of(job.model)
-    where = "model.transformer" if job.model.transformer is not None else "model.hf_config"
-    if t is None:
-        return
+    """What a transformer's own sizes contradict, by the names that the document uses."""
     if job.model.transformer is not None:
-        for name in ("layers", "hidden_size", "heads"):
-            if not getattr(t, name):
-                yield FieldError(field=f"{where}.{name}", description="is missing: give a positive number")
-        if not t.block:
-            yield FieldError(field=f"{where}.block", description="is missing: give a Hugging Face model_type, or gpt")
+        for name, problem in (*_missing(job.model.transformer), *_contradictions(job.model.transformer)):
+            yield FieldError(field=f"model.transformer.{name}", description=problem)
+    if job.model.hf_config is not None:
+        t, _ = read(job.model.hf_config)
+        for name, problem in (*_sizes(t), *_contradictions(t)):
+            yield FieldError(field=f"model.hf_config.{key_of(job.model.hf_config, name)}", description=problem)
+        for name, share in shares(job.model.hf_config):
+            if _share_problem(share):
+                yield FieldError(field=f"model.hf_config.{name}", description=_share_problem(share))
+
+
+def _missing(t: Transformer) -> Iterator[tuple[str, str]]:
+    for name in missing_sizes(t):
+        yield name, "is missing: give a positive number"
+    if not t.block:
+        yield "block", "is missing: give a Hugging Face model_type, or gpt"
+
+
+def _sizes(t: Transformer) -> Iterator[tuple[str, str]]:
+    """Sizes that a config.json gives are bound by the same limits as stated ones."""
+    for field in fields(t):
+        value = getattr(t, field.name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            problem = _size_problem(f"model.transformer.{field.name}", value)
+            if problem:
+                yield field.name, problem
+
+
+def _contradictions(t: Transformer) -> Iterator[tuple[str, str]]:
     if t.heads and t.hidden_size and not t.head_dim and t.hidden_size % t.heads:
-        yield FieldError(
-            field=f"{where}.heads", description=f"{t.heads} heads do not divide hidden_size {t.hidden_size}: change one, or state head_dim"
-        )
+        yield "heads", f"{t.heads} heads do not divide hidden_size {t.hidden_size}: change one, or state head_dim"
     if t.heads and t.kv_heads and t.heads % t.kv_heads:
-        yield FieldError(field=f"{where}.kv_heads", description=f"{t.kv_heads} key-value heads do not divide {t.heads} heads")
+        yield "kv_heads", f"{t.kv_heads} key-value heads do not divide {t.heads} heads"
     if t.experts and (t.experts_per_token or 0) > t.experts:
-        yield FieldError(field=f"{where}.experts_per_token", description=f"{t.experts_per_token} of {t.experts} experts")
+        yield "experts_per_token", f"{t.experts_per_token} of {t.experts} experts"
 
 
-def _degrees(job: Job) -> Iterator[FieldError]:
+def _degrees(job: Job, t: Transformer | None) -> Iterator[FieldError]:
     p, world = job.parallelism, world_of(job)
     tensor, pipeline, context = p.tensor or 1, p.pipeline or 1, p.context or 1
     model = tensor * pipeline * context
@@ -201,7 +246,6 @@ def _degrees(job: Job) -> Iterator[FieldError]:
         yield FieldError(
             field="parallelism.expert", description=f"{p.expert} does not divide data × context × tensor = {data * context * tensor}"
         )
-    t, _ = transformer_of(job.model)
     if t is not None and t.heads and t.heads % tensor:
         yield FieldError(field="parallelism.tensor", description=f"{tensor} does not divide {t.heads} heads")
     if t is not None and t.layers and pipeline > t.layers + (t.encoder_layers or 0):

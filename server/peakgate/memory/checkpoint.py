@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from peakgate.memory.families import BLOCKS
+from peakgate.memory.library import BLOCKS
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.tape import Layer, Node, RecomputedError, Storage, Tensor
 
 if TYPE_CHECKING:
     from peakgate.memory.machine import Machine
+
+NO_LAYER = -1
+"""The place of a reentrant stretch's one node: it spans layers, which it enters and leaves itself."""
 
 Run = Callable[[list[Tensor]], Tensor]
 """Runs the segment's modules on its inputs."""
@@ -57,7 +60,7 @@ class Segment:
         tape.recording = True
         if x.node is None:
             return y
-        node = Node([], {"x": x}, self.layer, run=self._play)
+        node = Node([], {"x": x}, (self.layer[0], NO_LAYER), run=self._play)
         tape.nodes.append(node)
         return replace(y, node=node, output="y")
 
@@ -103,6 +106,7 @@ class Segment:
         """The backward pass of a reentrant stretch: an inner forward and backward pass."""
         tape = self.machine.tape
         grad = node.grads.pop("y")
+        tape.enter(self.layer)
         leaf = Node([], {}, self.layer, run=lambda _: None)
         inputs = [replace(self.held[0], node=leaf, output="y"), *self.held[1:]]
         inner: list[Node] = []
@@ -110,12 +114,18 @@ class Segment:
         if y is None or y.node is None:
             raise AssertionError("a reentrant segment runs to its end")
         y.node.grads["y"] = grad.hold()
+        layer = self.layer
         for each in reversed(inner):
+            if each.layer != layer:
+                tape.leave(layer)
+                layer = each.layer
+                tape.enter(layer)
             tape.play(each)
         y.storage.drop()
         grad.drop()
         self._release()
         tape.deliver(node.operands["x"], leaf.grads.pop("y"))
+        tape.leave(layer)
 
 
 def rebuilt_core(machine: Machine, args: list[Tensor]) -> Tensor:

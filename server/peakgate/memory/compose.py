@@ -68,10 +68,15 @@ def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, 
         ledger=ledger(resident, walked, phase, reserved - allocated, outside),
         timeline=tuple(TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in walked.points),
         group=group_of(plan),
-        undecided=described.undecided + resolved.undecided,
+        undecided=described.undecided + resolved.undecided + _no_adapters(plan, trained),
         states_bytes=walked.states.resident,
         assumptions=described.assumptions + resolved.assumptions,
     )
+
+
+def _no_adapters(plan: Plan, trained: int) -> tuple[str, ...]:
+    """peft refuses targets that no module has (tuners/tuners_utils.py: "Target modules … not found in the base model")."""
+    return () if trained or plan.lora is None else ("lora.targets: no linear layer of this block has such a name, so nothing is trained",)
 
 
 def resident_lines(plan: Plan, walked: Walk) -> list[LedgerLine]:

@@ -5,7 +5,8 @@ Source: transformers models/*/configuration_*.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from peakgate.memory.job import Transformer
@@ -41,6 +42,8 @@ HIDDEN_DROPOUT = {
     "bert": "hidden_dropout_prob",
 }
 ATTENTION_DROPOUT = {"gpt2": "attn_pdrop", "bert": "attention_probs_dropout_prob"}
+ROTARY = ("rotary_pct", "partial_rotary_factor")
+SHARES = (*ROTARY, *dict.fromkeys((*HIDDEN_DROPOUT.values(), *ATTENTION_DROPOUT.values(), "attention_dropout")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +63,8 @@ class Extras:
 
 def read(config: Config) -> tuple[Transformer, Extras]:
     """The dimensions and the rest; a multimodal config is read at its `text_config`. Missing sizes stay None."""
-    text = config.get("text_config")
-    c: Config = {"model_type": config.get("model_type"), **text} if isinstance(text, Mapping) else config
+    _, text = _text(config)
+    c: Config = {"model_type": config.get("model_type"), **text}
     block = str(c.get("model_type") or "")
     tied = c.get("tie_word_embeddings")
     return Transformer(
@@ -85,6 +88,28 @@ def read(config: Config) -> tuple[Transformer, Extras]:
     ), _extras(block, c)
 
 
+def key_of(config: Config, name: str) -> str:
+    """What the config itself calls a size, for a message; the size's own name when it has none."""
+    prefix, text = _text(config)
+    return prefix + next((key for key in NAMES.get(name, ()) if key in text), name)
+
+
+def shares(config: Config) -> Iterator[tuple[str, float]]:
+    """(key, value) of every number that must lie between 0 and 1: dropouts, and the part of a head that rotary positions turn."""
+    prefix, text = _text(config)
+    rope = text.get("rope_parameters")
+    for where, c in ((prefix, text), (f"{prefix}rope_parameters.", rope if isinstance(rope, Mapping) else {})):
+        for key in SHARES:
+            value = c.get(key)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                yield where + key, float(value)
+
+
+def _text(config: Config) -> tuple[str, Config]:
+    text = config.get("text_config")
+    return ("text_config.", text) if isinstance(text, Mapping) else ("", config)
+
+
 def _size(c: Config, name: str) -> int | None:
     return _integer(c, *NAMES[name])
 
@@ -97,12 +122,11 @@ def _multi_query(c: Config) -> bool:
 def _extras(block: str, c: Config) -> Extras:
     patterns = c.get("layer_types")
     pattern = list(patterns).index("full_attention") + 1 if isinstance(patterns, list | tuple) and "full_attention" in patterns else 0
-    rotary = c.get("rotary_pct", c.get("partial_rotary_factor"))
     return Extras(
         attention_bias=c.get("attention_bias") is True,
         attention_dropout=_share(c, ATTENTION_DROPOUT.get(block, "attention_dropout")),
         hidden_dropout=_share(c, HIDDEN_DROPOUT.get(block, "")),
-        rotary_share=float(rotary) if isinstance(rotary, int | float) else None,
+        rotary_share=next((value for key, value in shares(c) if key.rsplit(".", 1)[-1] in ROTARY), None),
         normalises_top_k=c.get("norm_topk_prob") is True,
         new_decoder=c.get("new_decoder_architecture") is True,
         pattern=pattern if block == "gemma3" or block == "gemma3_text" else 0,
@@ -112,7 +136,7 @@ def _extras(block: str, c: Config) -> Extras:
 def _integer(c: Config, *names: str) -> int | None:
     for name in names:
         value = c.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value):
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value == int(value):
             return int(value)
     return None
 

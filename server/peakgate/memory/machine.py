@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from peakgate.memory.blocks import Block, Line
 from peakgate.memory.dtypes import QUANTISED
-from peakgate.memory.families import BLOCKS
 from peakgate.memory.kernel_table import KERNELS
 from peakgate.memory.kernels import Step
+from peakgate.memory.library import BLOCKS
 from peakgate.memory.meter import Meter
 from peakgate.memory.parallel import rank_dims
 from peakgate.memory.plan import Plan

@@ -30,7 +30,10 @@ OPT_OFFSET = 2
 """transformers models/opt/modeling_opt.py: OPTLearnedPositionalEmbedding, offset = 2."""
 
 REQUIRED = ("layers", "hidden_size", "heads")
-"""Dimensions without which nothing can be counted."""
+"""Dimensions without which nothing can be counted …"""
+
+ROUTED = ("experts", "experts_per_token")
+"""… and those of a mixture of experts."""
 
 
 def transformer_of(model: Model) -> tuple[Transformer | None, Extras]:
@@ -47,10 +50,18 @@ def describe(model: Model) -> Described:
     transformer, extras = transformer_of(model)
     if transformer is None:
         return _without_dimensions(model)
-    missing = [name for name in REQUIRED if not getattr(transformer, name)]
+    missing = missing_sizes(transformer)
     if missing:
         return Described(architecture=None, undecided=(f"model: the config does not say {', '.join(missing)}",))
     return _with_dimensions(transformer, extras)
+
+
+def missing_sizes(t: Transformer) -> list[str]:
+    """Sizes without which nothing can be counted: of every block, and of one whose feed-forward part is a mixture of experts."""
+    key = _family_key(t, Extras())
+    family = FAMILIES.get(key) or FAMILIES.get(STAND_INS.get(key, ""))
+    routed = t.experts or (family is not None and family.roles["mlp"] == "moe")
+    return [name for name in (*REQUIRED, *(ROUTED if routed else ())) if not getattr(t, name)]
 
 
 def _without_dimensions(model: Model) -> Described:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from peakgate.memory.families import BLOCKS
 from peakgate.memory.kernel_table import KERNELS
+from peakgate.memory.library import BLOCKS
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import FUSED_KERNELS, profile_of
 from peakgate.memory.tape import Tensor

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from peakgate.memory.allocator import block_bytes
 from peakgate.memory.census import Census
 from peakgate.memory.checkpoint import Segment, rebuilt_core
-from peakgate.memory.families import BLOCKS
+from peakgate.memory.library import BLOCKS
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
@@ -263,6 +263,5 @@ def global_sizes(machine: Machine) -> dict[str, int]:
         out["mask"] = plan.micro_batch * square * dims["act"] * dims.get("masks", 1)
     elif any(roles["core"].startswith("core_efficient") and roles["core"] != "core_efficient_plain" for roles in machine.kinds.values()):
         out["mask"] = square * (plan.micro_batch if plan.builds_mask else 1)  # boolean; one a sequence where packing is looked for
-    if arch.dims.get("rope"):
-        out["cos"] = 2 * plan.sequence * arch.dims["rope"] * dims["act"]
+    out["cos"] = 2 * plan.sequence * arch.dims["rope"] * dims["act"]
     return out

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from peakgate.memory.change import Value
-from peakgate.memory.check import world_of
+from peakgate.memory.change import Value, with_changes
+from peakgate.memory.check import check, world_of
 from peakgate.memory.job import Job
 from peakgate.memory.model import describe
 from peakgate.memory.plan import Plan
-from peakgate.memory.prediction import Change
+from peakgate.memory.prediction import Change, JobError
 from peakgate.memory.resolve import resolve, sequence_of
 from peakgate.memory.sharding import SHARDED
 
@@ -32,7 +32,17 @@ def fixes(job: Job) -> tuple[Change, ...]:
     if described.architecture is None or not job.batch.micro_batch_size or not sequence_of(job):
         return ()
     plan = resolve(job, described.architecture, world_of(job)).plan
-    return (*_attention(plan), *_zero(plan), *_micro_batch(plan), *_recompute_or_shard(plan), *_model_parallel(plan), *_offload(plan))
+    listed = (*_attention(plan), *_zero(plan), *_micro_batch(plan), *_recompute_or_shard(plan), *_model_parallel(plan), *_offload(plan))
+    return tuple(change for change in listed if _is_legal(job, change))
+
+
+def _is_legal(job: Job, change: Change) -> bool:
+    """Whether the changed job can be judged: what the job states elsewhere (a shard degree, layers a stage) may contradict it."""
+    try:
+        check(with_changes(job, change.changes))
+    except JobError:
+        return False
+    return True
 
 
 def _change(title: str, time: float, why: str, *changes: tuple[str, Value]) -> Change:

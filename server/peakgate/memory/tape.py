@@ -244,13 +244,21 @@ class Tape:
             with self.meter.repeated(self.times[stretch], "layer" if stretch else ends):
                 while position and nodes[position - 1].layer[0] == stretch:
                     layer = nodes[position - 1].layer
-                    if self.before_layer:
-                        self.before_layer(layer)
+                    self.enter(layer)
                     while position and nodes[position - 1].layer == layer:
                         position -= 1
                         self.play(nodes[position])
-                    if self.after_layer:
-                        self.after_layer(layer)
+                    self.leave(layer)
+
+    def enter(self, layer: Layer) -> None:
+        """The backward pass begins a layer."""
+        if self.before_layer:
+            self.before_layer(layer)
+
+    def leave(self, layer: Layer) -> None:
+        """The backward pass is done with a layer."""
+        if self.after_layer:
+            self.after_layer(layer)
 
     def play(self, node: Node) -> None:
         """Runs a node backward if a gradient has reached it."""

@@ -12,7 +12,7 @@ from peakgate.memory.prediction import JobError
 from peakgate.server import answer
 from peakgate.server.assess import Assessment, Assessor
 from peakgate.server.convert import job_from_message
-from peakgate.server.decide import decide, retries
+from peakgate.server.decide import Decision, Ground, decide, retries
 from peakgate.server.errors import from_job_error
 from peakgate.server.memory import MemoryModel
 from peakgate.server.policy import Policy
@@ -108,7 +108,7 @@ class Judge:
         try:
             assessment = assessor.assess(job)
             decision = decide(job, assessment, assessor)
-            advice = _wanted_advice(job, assessment, assessor)
+            advice = _wanted_advice(job, assessment, decision, assessor)
         except JobError as error:
             raise from_job_error(error) from error
         response = answer.build_answer(
@@ -138,8 +138,8 @@ def _content(response: PredictResponse, job_bytes: bytes, job_name: str, model_v
     )
 
 
-def _wanted_advice(job: Job, assessment: Assessment, assessor: Assessor) -> tuple[Advice, ...]:
-    """A job that fits with room to spare, or that no card is known for, is not told what to change."""
-    if assessment.capacity is None or (assessment.fits and not retries(assessment)):
+def _wanted_advice(job: Job, assessment: Assessment, decision: Decision, assessor: Assessor) -> tuple[Advice, ...]:
+    """What is computed unasked: a job that fits with room to spare, or whose fit cannot be judged, is not told what to change."""
+    if decision.ground in (Ground.NO_GPU, Ground.INCOMPLETE) or (assessment.fits and not retries(assessment)):
         return ()
     return advise(job, assessment, assessor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,18 @@ def test_with_a_database_it_keeps_what_it_predicts(a_job: Callable[..., Training
         assert stub.GetPrediction(pb.GetPredictionRequest(prediction=want_answer.prediction)).prediction == want_answer
 
 
+def test_commands_that_share_a_database_share_request_ids(a_job: Callable[..., TrainingJob], tmp_path: Path) -> None:
+    """A hook that is run again after a timeout gets the first answer, with its name."""
+    url = f"sqlite:///{tmp_path / 'store.sqlite3'}"
+    answers = []
+    for _ in range(2):
+        with open_embedded(url) as target, grpc.insecure_channel(target) as channel:
+            request = pb.PredictRequest(job=a_job(attention="eager"), request_id=str(uuid.UUID(int=1)))
+            answers.append(PredictionServiceStub(channel).Predict(request))
+    assert answers[0] == answers[1]
+    assert answers[0].prediction
+
+
 def test_a_database_that_cannot_be_used_is_an_error_before_anything_starts(tmp_path: Path) -> None:
     """With what to do."""
     with pytest.raises(PeakgateError, match="use SQLite or PostgreSQL"), open_embedded("mysql://host/name"):
@@ -81,6 +94,7 @@ def test_a_command_without_a_database_does_not_pay_for_one() -> None:
     """Its cold start is part of the contract."""
     code = f"""
 import sys
+import uuid
 from peakgate.server.embedded import open_embedded
 with open_embedded(None):
     print(sorted(set({HEAVY!r}) & set(sys.modules)))

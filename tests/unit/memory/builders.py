@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import cast
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.check import world_of
@@ -13,6 +13,8 @@ from peakgate.memory.model import describe
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Plan
 from peakgate.memory.resolve import resolve
+from peakgate.server.convert import job_from_message
+from peakgate.v1.document import parse_job
 
 MIB = 1 << 20
 GB = 1_000_000_000
@@ -32,9 +34,10 @@ FAMILY_SIZES: dict[str, dict[str, int]] = {
     "gemma2": {"kv_heads": 2, "head_dim": 24},
     "gemma3": {"kv_heads": 2, "head_dim": 24, "sliding_window": 16},
     "mixtral": {"kv_heads": 2, "experts": 4, "experts_per_token": 2},
+    **{block: {"experts": 4, "experts_per_token": 2} for block in ("deepseek_v2", "deepseek_v3", "gpt_oss", "qwen2_moe")},
     "qwen3_moe": {"kv_heads": 2, "experts": 8, "experts_per_token": 2, "expert_ffn_hidden_size": 48},
 }
-"""What each modelled block needs beside the common sizes."""
+"""What a block needs beside the common sizes."""
 
 
 def a_transformer(block: str = "llama", **sizes: int | bool) -> Transformer:
@@ -90,6 +93,6 @@ def sizes_of(highs: Mapping[str, High]) -> dict[str, tuple[int, int]]:
     return {phase: (high.live, high.blocks) for phase, high in highs.items()}
 
 
-def one_rank(plan: Plan) -> Plan:
-    """The same plan on one GPU."""
-    return replace(plan, degrees=replace(plan.degrees, world=1, data=1, shard=1, sharding="none", tensor=1, sequence_parallel=False))
+def job_of(document: object) -> Job:
+    """The job of a document, read as the service reads it."""
+    return job_from_message(parse_job(cast("dict[str, object]", document)))

@@ -31,7 +31,6 @@ from tests.unit.memory.seeds import (
 from peakgate.calibration import Snapshot
 from peakgate.memory.allocator import block_bytes
 from peakgate.memory.dtypes import ITEMSIZE, stored_bytes
-from peakgate.memory.families import BLOCKS
 from peakgate.memory.job import (
     Batch,
     Checkpointing,
@@ -47,6 +46,7 @@ from peakgate.memory.job import (
     Transformer,
 )
 from peakgate.memory.kernel_table import KERNELS
+from peakgate.memory.library import BLOCKS
 from peakgate.memory.meter import Meter
 from peakgate.memory.pipeline import stages
 from peakgate.memory.predict import predict

@@ -1,6 +1,6 @@
-"""The textbook's layer, GPT-2, OPT, GPT-NeoX: LayerNorm, a plain feed-forward part.
+"""GPT-2, OPT, GPT-NeoX: LayerNorm, a plain feed-forward part.
 
-Sources: Korthikanti et al. 2022 (arXiv 2205.05198) section 4 for the textbook; transformers models/{gpt2,opt,gpt_neox}/modeling_*.py.
+Sources: transformers models/{gpt2,opt,gpt_neox}/modeling_*.py.
 """
 
 from __future__ import annotations
@@ -8,21 +8,6 @@ from __future__ import annotations
 from peakgate.memory.blocks import parse
 
 BLOCKS = parse("""
-attention_textbook x
-  _c = linear.qkv x -> qkv
-  q, k, v = split3 _c
-  o = core q k v
-  _o = linear.o o -> h
-  return dropout_hidden _o
-core_textbook q k v
-  w = matmul q k -> scores
-  w = softmax w
-  w = dropout_attention w
-  return matmul w v -> q
-core_flash_textbook q k v
-  return flash_textbook q k v
-head_textbook x
-  return logits_textbook.head x -> V
 attention_gpt2 x
   _c = linear.qkv x -> qkv
   q, k, v = split3 _c

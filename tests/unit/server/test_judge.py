@@ -1,0 +1,80 @@
+"""The cached path of a request."""
+
+from __future__ import annotations
+
+from peakgate.calibration import Calibrator
+from peakgate.server.judge import LARGEST_CACHED_BYTES, Judge
+from peakgate.server.memory import MemoryModel
+from peakgate.server.policy import Policy
+from peakgate.v1.training_job_pb2 import TrainingJob
+
+GB = 1_000_000_000
+
+
+def job_bytes(*, sequences: int = 1, memory_bytes: int = 80 * GB, name: str = "") -> bytes:
+    """A job of the test's memory model; 0 sequences: not stated."""
+    job = TrainingJob(name=name)
+    job.model.parameters = GB
+    job.attention.implementation, job.checkpointing.mode = "eager", "none"
+    if sequences:
+        job.batch.micro_batch_size = sequences
+    job.gpu.memory_bytes = memory_bytes
+    return job.SerializeToString(deterministic=True)
+
+
+def a_judge(memory: MemoryModel, cache_entries: int = 10) -> Judge:
+    """Under the prior."""
+    return Judge(memory, Calibrator(epoch="test").snapshot(), Policy(), cache_entries=cache_entries)
+
+
+def test_an_answer_is_kept_until_the_snapshot_is_swapped(memory: MemoryModel) -> None:
+    """Its bound belongs to the old calibration."""
+    judge = a_judge(memory)
+    judged = judge.judge(job_bytes())
+    judge.remember(job_bytes(), judged)
+    assert judge.cached(job_bytes()) is judged
+    judge.swap(Calibrator(epoch="next").snapshot())
+    assert judge.cached(job_bytes()) is None
+
+
+def test_an_answer_that_was_computed_under_an_old_snapshot_is_not_kept(memory: MemoryModel) -> None:
+    """The swap came while it was computed."""
+    judge = a_judge(memory)
+    judged = judge.judge(job_bytes())
+    judge.swap(Calibrator(epoch="next").snapshot())
+    judge.remember(job_bytes(), judged)
+    assert judge.cached(job_bytes()) is None
+
+
+def test_the_cache_forgets_what_was_not_used_for_longest_and_takes_no_huge_job(memory: MemoryModel) -> None:
+    """Memory is bounded in entries and in bytes."""
+    judge = a_judge(memory, cache_entries=2)
+    one, two, three = (job_bytes(sequences=number) for number in (1, 2, 3))
+    huge = job_bytes(name="x" * LARGEST_CACHED_BYTES)
+    for each in (one, two):
+        judge.remember(each, judge.judge(each))
+    assert judge.cached(one) is not None
+    judge.remember(three, judge.judge(three))
+    judge.remember(huge, judge.judge(huge))
+    assert [judge.cached(each) is not None for each in (one, two, three, huge)] == [True, False, True, False]
+
+
+def test_changes_are_advised_where_they_can_decide(memory: MemoryModel) -> None:
+    """For a job that is too large or barely fits; not for one that fits with room, nor for one that cannot be judged."""
+    judge = a_judge(memory)
+    advised = {
+        "too large": job_bytes(sequences=5, memory_bytes=25 * GB),
+        "barely": job_bytes(memory_bytes=22 * GB),
+        "room": job_bytes(),
+        "incomplete": job_bytes(sequences=0),
+        "no gpu": job_bytes(memory_bytes=0),
+    }
+    found = {name: bool(judge.judge(each).answer.suggestions) for name, each in advised.items()}
+    assert found == {"too large": True, "barely": True, "room": False, "incomplete": False, "no gpu": False}
+
+
+def test_suggest_advises_even_where_predict_does_not(memory: MemoryModel) -> None:
+    """It was asked to."""
+    advised = a_judge(memory).advise(TrainingJob.FromString(job_bytes()), "batch.micro_batch_size")
+    assert advised.suggestions
+    assert (advised.largest_micro_batch_size, advised.solved_value) == (7, 7)
