@@ -106,6 +106,11 @@ class Client:
         request = _predict_request(job, brief=brief, validate_only=validate_only)
         return _called(lambda: self._predictions.Predict(request, timeout=self._predict_timeout_seconds))
 
+    def explain(self, job: TrainingJob) -> PredictResponse:
+        """The answer with reserved and required bytes from a replay of every allocation; nothing is stored."""
+        request = PredictRequest(job=job, replay=True)
+        return _called(lambda: self._predictions.Predict(request, timeout=self._call_timeout_seconds))
+
     def predict_each(self, jobs: Iterable[TrainingJob | PeakgateError], *, brief: bool = False) -> Iterator[Outcome]:
         """Answers in the order of `jobs`, with several calls in flight; an error in a job's place is passed through.
 

@@ -31,12 +31,15 @@ class PredictRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     BRIEF_FIELD_NUMBER: _builtins.int
+    REPLAY_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """A UUID of the caller's making: the same id gives the same answer. Empty: every call is new."""
     validate_only: _builtins.bool
     """True: judge the job and store nothing."""
     brief: _builtins.bool
     """True: leave out timeline and suggestions."""
+    replay: _builtins.bool
+    """True: reserved and required bytes come from a replay of every allocation of the step, which takes up to seconds; nothing is stored."""
     @_builtins.property
     def job(self) -> _training_job_pb2.TrainingJob:
         """The job."""
@@ -48,10 +51,11 @@ class PredictRequest(_message.Message):
         request_id: _builtins.str = ...,
         validate_only: _builtins.bool = ...,
         brief: _builtins.bool = ...,
+        replay: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["brief", b"brief", "job", b"job", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["brief", b"brief", "job", b"job", "replay", b"replay", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

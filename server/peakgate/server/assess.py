@@ -46,9 +46,9 @@ class Assessor:
     snapshot: Snapshot
     policy: Policy
 
-    def assess(self, job: Job) -> Assessment:
+    def assess(self, job: Job, *, replay: bool = False) -> Assessment:
         """The job's figures. Raises JobError when it cannot be judged."""
-        prediction = self.memory.predict(job)
+        prediction = self.memory.replayed(job) if replay else self.memory.predict(job)
         capacity = self.memory.capacity_of(job)
         usable_bytes = max(0, capacity.usable_bytes - self.policy.operator_reserve_bytes) if capacity is not None else 0
         bound = self.snapshot.bound(group=prediction.group, required_bytes=prediction.required_bytes, coverage=self.policy.coverage)

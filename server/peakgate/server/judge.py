@@ -73,11 +73,11 @@ class Judge:
             self._cache.move_to_end(job_bytes)
         return judged
 
-    def judge(self, job_bytes: bytes) -> Judged:
+    def judge(self, job_bytes: bytes, *, replay: bool = False) -> Judged:
         """The answer to a job. Raises PeakgateError when it cannot be judged."""
         assessor = self._assessor
         message = TrainingJob.FromString(job_bytes)
-        response = self._answer(job_from_message(message), assessor)[0]
+        response = self._answer(job_from_message(message), assessor, replay=replay)[0]
         content = _content(response, job_bytes, message.name, self.memory.version)
         return Judged(answer=response, brief=answer.brief(response), content=content, snapshot=assessor.snapshot)
 
@@ -104,9 +104,9 @@ class Judge:
             solved_value=solve(job, solve_path, assessor) if solve_path else 0,
         )
 
-    def _answer(self, job: Job, assessor: Assessor) -> tuple[PredictResponse, Assessment, tuple[Advice, ...]]:
+    def _answer(self, job: Job, assessor: Assessor, *, replay: bool = False) -> tuple[PredictResponse, Assessment, tuple[Advice, ...]]:
         try:
-            assessment = assessor.assess(job)
+            assessment = assessor.assess(job, replay=replay)
             decision = decide(job, assessment, assessor)
             advice = _wanted_advice(job, assessment, decision, assessor)
         except JobError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from peakgate.memory.job import Job
@@ -41,6 +42,8 @@ class MemoryModel:
     """What the service asks of `peakgate.memory`."""
 
     predict: Callable[[Job], Prediction]
+    replayed: Callable[[Job], Prediction]
+    """The same with reserved and required bytes from a replay of every allocation."""
     capacity_of: Callable[[Job], Capacity | None]
     favourable: Callable[[Job], Changes]
     with_changes: WithChanges
@@ -62,6 +65,7 @@ def memory_model() -> MemoryModel:
 
     return MemoryModel(
         predict=predict,
+        replayed=partial(predict, exact=True),
         capacity_of=capacity_of,
         favourable=favourable,
         with_changes=with_changes,

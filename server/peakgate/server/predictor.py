@@ -7,6 +7,7 @@ import hashlib
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from weakref import WeakValueDictionary
 
 from peakgate.server.answer import unpack
@@ -68,6 +69,8 @@ class Predictor:
     async def predict(self, request: pb.PredictRequest) -> PredictResponse:
         """The answer to a job. Raises PeakgateError when it cannot be judged, and then nothing is stored."""
         job_bytes = request.job.SerializeToString(deterministic=True)
+        if request.replay:
+            return self._copy(await self._replayed(job_bytes), brief=request.brief)
         if not self._store.keeps or request.validate_only:
             return self._copy(await self._judged(job_bytes), brief=request.brief)
         if request.request_id:
@@ -122,6 +125,10 @@ class Predictor:
         judged = await asyncio.get_running_loop().run_in_executor(self._judging, self._judge.judge, job_bytes)
         self._judge.remember(job_bytes, judged)
         return judged
+
+    async def _replayed(self, job_bytes: bytes) -> Judged:
+        judge = partial(self._judge.judge, job_bytes, replay=True)
+        return await asyncio.get_running_loop().run_in_executor(self._advising, judge)
 
     def _copy(self, judged: Judged, *, brief: bool) -> PredictResponse:
         answer = PredictResponse()

@@ -302,3 +302,11 @@ async def test_the_prior_is_the_active_calibration_of_a_new_database(service: An
     with pytest.raises(grpc.RpcError) as caught:
         await service.calibration.RollbackCalibration(calibration_pb.RollbackCalibrationRequest())
     assert refusal(caught.value).reason == "CALIBRATION_ONLY"
+
+
+async def test_a_replayed_answer_is_not_stored(service: Any, a_job: AJob) -> None:
+    """A replay answers like any prediction, without a name, because it is asked for reading and not for queueing."""
+    answer = await service.predictions.Predict(pb.PredictRequest(job=a_job(), replay=True))
+    assert answer.prediction == ""
+    assert answer.verdict == VERDICT_ADMIT
+    assert sum(line.bytes for line in answer.ledger) == answer.peak.device_bytes

@@ -107,8 +107,14 @@ def changed(job: Job, changes: Iterable[tuple[str, Value]], /) -> Job:
     return with_changes(job, changes)
 
 
+def replayed(job: Job) -> Prediction:
+    """The same job, with reserved bytes that only a replay gives."""
+    return dataclasses.replace(predict(job), reserved_bytes=predict(job).reserved_bytes + 1)
+
+
 MODEL = MemoryModel(
     predict=predict,
+    replayed=replayed,
     capacity_of=capacity_of,
     favourable=favourable,
     with_changes=changed,

@@ -78,3 +78,11 @@ def test_suggest_advises_even_where_predict_does_not(memory: MemoryModel) -> Non
     advised = a_judge(memory).advise(TrainingJob.FromString(job_bytes()), "batch.micro_batch_size")
     assert advised.suggestions
     assert (advised.largest_micro_batch_size, advised.solved_value) == (7, 7)
+
+
+def test_a_replay_is_asked_for(memory: MemoryModel) -> None:
+    """The figures of a replayed answer are those of the model's replay; the cache of plain answers does not hold it."""
+    judge = a_judge(memory)
+    plain, replayed = judge.judge(job_bytes()), judge.judge(job_bytes(), replay=True)
+    assert replayed.answer.peak.reserved_bytes == plain.answer.peak.reserved_bytes + 1
+    assert judge.cached(job_bytes()) is None

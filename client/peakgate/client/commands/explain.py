@@ -50,4 +50,4 @@ def _answer(client: Client, subject: str, gpu: str | None) -> PredictResponse:
 
     if subject.startswith("predictions/"):
         return client.get_prediction(subject).prediction
-    return client.predict(read_one(subject, sys.stdin.buffer, gpu), validate_only=True)
+    return client.explain(read_one(subject, sys.stdin.buffer, gpu))
