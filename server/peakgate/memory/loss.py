@@ -45,7 +45,10 @@ def _chunked(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
         losses.append(_chunk(machine, replace(x, rows=-(-x.rows // CHUNKS))))
     total = losses[0]
     for each in losses[1:]:
-        (total,) = machine.call("add", "", [total, each], 1)
+        (summed,) = machine.call("add", "", [total, each], 1)
+        total.storage.drop()
+        each.storage.drop()
+        total = summed
     return total, None
 
 

@@ -26,7 +26,8 @@ def replayed(plan: Plan, stage: Stage, resident: list[LedgerLine], allocated: in
         return by_ratio(plan, allocated)
     recorded = walk(plan, stage, record=True)
     sizes = resident_sizes(plan, recorded, resident)
-    steps = [list(recorded.events)] * 2
+    step = list(recorded.events)
+    steps = [step] * 2 if plan.set_to_none else [[*step, *step[recorded.repeats_from :]]]  # gradients that stay are not made again
     seen = replay(sizes, steps)
     return max(seen.reserved_bytes, allocated), max(allocated, smallest_cap(sizes, steps, seen.allocated_bytes, seen.reserved_bytes))
 

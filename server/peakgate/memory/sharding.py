@@ -37,7 +37,7 @@ class Sharding:
         self.root: list[Storage] = []
         self.buckets: list[Storage] = []
         self.reducing: Storage | None = None
-        self.shards: dict[Layer, Storage] = {}
+        self.shards: dict[tuple[Layer, str], Storage] = {}
         self.layer_kind: dict[Layer, str] = {}
 
     def begin(self) -> None:
@@ -77,8 +77,8 @@ class Sharding:
         """Reduces a layer's gradients to the rank's shard."""
         if layer in self.layer_kind and self.gathered:
             self.gathered.pop().drop()
-        if self.kind in SHARDED_GRADIENTS:
-            self._reduce(layer)
+        if self.kind in SHARDED_GRADIENTS and (layer in self.layer_kind or self.kind in BUCKETED):
+            self._reduce(layer)  # gradients of FSDP's root unit stay whole to the very end
 
     def _reduce(self, layer: Layer) -> None:
         owners = [p for p in self.machine.parameters.get(layer, []) if p.grad is not None]
@@ -93,13 +93,15 @@ class Sharding:
             if owner.grad is not None:
                 owner.grad.drop()
             owner.grad = None
-        if layer not in self.shards:
+        key = layer, owners[0].name  # the head and the embedding are reduced one after the other
+        if key not in self.shards:
             shard_bytes = -(-elements // self.plan.degrees.shard) * ITEMSIZE[self.plan.formats.gradients]
-            self.shards[layer] = self.tape.allocate(shard_bytes, "gradients")
+            self.shards[key] = self.tape.allocate(shard_bytes, "gradients")
 
     def end(self) -> None:
-        """After the backward pass only shards stay."""
-        self._reduce((0, 0))
+        """After the backward pass only shards stay, where gradients are sharded."""
+        if self.kind in SHARDED_GRADIENTS:
+            self._reduce((0, 0))
         for storage in [*self.gathered, *self.root, *self.buckets, *([self.reducing] if self.reducing else [])]:
             storage.drop()
         self.gathered, self.root, self.buckets, self.reducing = [], [], [], None

@@ -31,23 +31,22 @@ class Walk:
     points: tuple[Point, ...]
     input_bytes: int
     events: tuple[Event, ...] = ()
+    """From the first micro-batch, which makes the gradients, to the end of the last one …"""
+    repeats_from: int = 0
+    """… and where the part begins that repeats while gradients stay."""
 
 
 def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     """Walks one step in steady state. `record` keeps every allocation and free, walking each layer."""
     profile = profile_of(plan.profile)
     rounds = block_bytes if profile.rounds else _exact
-    meter = Meter(rounds, profile.ignored)
+    meter = Meter(rounds, profile.ignored, [] if record else None)
     step = _Step(plan, stage, meter, each=record)
     step.micro_step(held=None)
+    first = len(meter.events or ())
     if plan.accumulation > 1 or not plan.set_to_none:  # the second pass finds gradients; all later ones are equal to it
-        meter.forget()
-        meter.events = [] if record else None
+        meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
         step.micro_step(held=step.held)
-    elif record:
-        meter = Meter(rounds, profile.ignored, [])
-        step = _Step(plan, stage, meter, each=True)
-        step.micro_step(held=None)
     weights = weights_of(step.machine.parameters, step.machine.tape.times)
     states = states_of(plan, weights)
     step.optimize(states)
@@ -59,6 +58,7 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
         points=tuple(meter.points),
         input_bytes=16 * step.machine.dims["T"] + plan.architecture.buffer_bytes if profile.tables else 0,
         events=tuple(meter.events or ()),
+        repeats_from=first,
     )
 
 
@@ -116,8 +116,7 @@ class _Step:
         meter, tape, machine = self.meter, self.machine.tape, self.machine
         tape.nodes, machine.cursor, machine.caching = [], {}, True
         in_flight = {key: size * (self.stage.in_flight - 1) // self.stage.chunks for key, size in (held or {}).items()}
-        for key, size in in_flight.items():
-            meter.add(size, size, key)
+        numbers = {key: meter.add(size, size, key) for key, size in in_flight.items()}
         meter.enter("forward")
         self.sharding.begin()
         before = dict(meter.by)
@@ -136,7 +135,7 @@ class _Step:
         for storage in [loss.storage, *leaves, *([logits.storage] if logits and self.plan.keep_logits else [])]:
             storage.drop()
         for key, size in in_flight.items():
-            meter.sub(size, size, key, 0)
+            meter.sub(size, size, key, numbers[key])
         machine.leaves = []
 
     def _backward(self, loss: Tensor) -> None:
@@ -211,9 +210,11 @@ class _Step:
         def run(held: list[Tensor]) -> Tensor:
             hidden = held[0]
             for i, (layer, kind) in enumerate(layers):
-                y = machine.run_layer(layer, kind, hidden)
-                if i:
-                    hidden.storage.drop()
+                try:
+                    y = machine.run_layer(layer, kind, hidden)
+                finally:  # also when a recomputation stops in the middle of a layer
+                    if i:
+                        hidden.storage.drop()
                 hidden = y
             return hidden
 

@@ -173,8 +173,9 @@ def test_sizes_of_a_config_have_the_same_limits(size: str, value: int) -> None:
 
 def test_shares_of_a_config_lie_between_0_and_1() -> None:
     """A dropout of -3 would be a negative number of bytes further on."""
-    config = {"model_type": "gpt_neox", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 8, "rotary_pct": -3, "hidden_dropout": 2}
-    assert set(problems(model=Model(hf_config=config))) == {"model.hf_config.rotary_pct", "model.hf_config.hidden_dropout"}
+    sizes = {"model_type": "gpt_neox", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 8}
+    found = problems(model=Model(hf_config={**sizes, "rotary_pct": -3, "hidden_dropout": 2}))
+    assert set(found) == {"model.hf_config.rotary_pct", "model.hf_config.hidden_dropout"}
 
 
 @pytest.mark.parametrize(

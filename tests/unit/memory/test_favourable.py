@@ -1,0 +1,71 @@
+"""The most favourable value of each open field."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.memory.builders import a_job, a_transformer, textbook_13b
+
+from peakgate.memory.change import Value, value_at, with_changes
+from peakgate.memory.choices import CHOICES
+from peakgate.memory.favourable import OPEN, OPEN_WHEN_PARALLEL, OPEN_WHEN_TENSOR_PARALLEL, favourable
+from peakgate.memory.job import Batch, Job, Lora, Model
+from peakgate.memory.predict import predict
+
+BARE = Job(model=Model(transformer=a_transformer()), batch=Batch(micro_batch_size=2, sequence_length=32))
+
+
+def test_a_bare_job_leaves_everything_open() -> None:
+    """Every row of the table, most telling first."""
+    assert favourable(BARE) == OPEN
+
+
+def test_a_stated_field_is_closed() -> None:
+    """Even when it is stated at its default."""
+    for path, value in OPEN:
+        assert path not in dict(favourable(with_changes(BARE, [(path, value)])))
+
+
+def test_a_job_in_the_textbooks_terms_leaves_nothing_open() -> None:
+    """What it does not state is the textbook's own."""
+    assert favourable(textbook_13b()) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        ({"gpu.count": 8}, {"parallelism.sharding": "fsdp"}),
+        ({"parallelism.world_size": 8}, {"parallelism.sharding": "fsdp"}),
+        ({"parallelism.world_size": 8, "parallelism.sharding": "ddp"}, {}),
+        ({"parallelism.tensor": 2}, {"parallelism.sequence_parallel": True}),
+        ({"parallelism.tensor": 2, "parallelism.sequence_parallel": False}, {}),
+        ({"parallelism.tensor": 2, "gpu.count": 4}, {"parallelism.sharding": "fsdp", "parallelism.sequence_parallel": True}),
+        ({"parallelism.pipeline": 2}, {}),
+    ],
+)
+def test_what_parallelism_leaves_open(changes: dict[str, Value], want: dict[str, Value]) -> None:
+    """Sharding where there is data parallelism, sequence parallelism where there is tensor parallelism."""
+    found = dict(favourable(with_changes(BARE, changes.items())))
+    assert {path: value for path, value in found.items() if path.startswith("parallelism")} == want
+
+
+def test_what_must_be_switched_on_by_hand_is_closed() -> None:
+    """Adapters and offload are absent when they are not stated."""
+    assert not [path for path, _ in favourable(a_job()) if path.startswith(("lora", "offload", "gpu", "batch"))]
+
+
+def test_every_row_is_a_field_with_a_legal_value() -> None:
+    """Paths exist, and words are in the table of choices."""
+    for path, value in (*OPEN, *OPEN_WHEN_PARALLEL, *OPEN_WHEN_TENSOR_PARALLEL):
+        assert value_at(Job(), path) is None
+        assert path not in CHOICES or value in CHOICES[path]
+
+
+@pytest.mark.parametrize("lora", [None, Lora()])
+@pytest.mark.parametrize("preset", ["llama-3.1-8b", "qwen2.5-7b", "gpt2-xl", "mixtral-8x7b", "gemma-2-9b"])
+@pytest.mark.parametrize("world", [1, 8])
+def test_a_real_job_never_needs_more_under_them(preset: str, lora: Lora | None, world: int) -> None:
+    """All open fields at once at their most favourable: a rejection that holds there holds everywhere."""
+    job = Job(model=Model(preset=preset), batch=Batch(micro_batch_size=2, sequence_length=2048), lora=lora)
+    job = with_changes(job, [("gpu.count", world)])
+    best = predict(with_changes(job, favourable(job)))
+    assert best.required_bytes <= predict(job).required_bytes

@@ -1,0 +1,84 @@
+"""Gathered weights and reduced gradients around a layer's span."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import pytest
+from tests.unit.memory.builders import a_job, a_plan, a_transformer, stages_of
+
+from peakgate.memory.change import Value
+from peakgate.memory.predict import predict
+from peakgate.memory.step import Walk, walk
+
+RANKS: dict[str, Value] = {"parallelism.world_size": 4}
+
+
+def communication(sharding: str, layers: int = 4, changes: Mapping[str, Value] = MappingProxyType({})) -> dict[str, int]:
+    """Bytes of communication at the highest moment of each phase."""
+    return {phase: high.by["communication"] for phase, high in walked(sharding, layers, changes).highs.items()}
+
+
+def walked(sharding: str, layers: int, changes: Mapping[str, Value] = MappingProxyType({})) -> Walk:
+    """A step of a Llama on four ranks."""
+    plan = a_plan({**RANKS, "parallelism.sharding": sharding, **changes}, model=a_transformer(layers=layers))
+    return walk(plan, stages_of(plan)[0])
+
+
+def test_fsdp_holds_as_many_buffers_whatever_the_depth() -> None:
+    """The root, the unit in use, the one ahead, and one layer's gradients on their way: none of it grows with the layers."""
+    assert communication("fsdp", layers=4) == communication("fsdp", layers=40)
+    assert communication("fsdp")["forward"] > 0
+
+
+def test_gradients_that_wait_for_their_reduction_are_one_layers() -> None:
+    """At the end of a deep backward pass only shards of the gradients are left."""
+    shallow, deep = (walked("fsdp", layers=n) for n in (4, 40))
+    layer = next(w.elements for w in shallow.weights if w.name == "linear.q")
+    assert deep.highs["backward"].by["communication"] == shallow.highs["backward"].by["communication"]
+    assert deep.highs["optimizer"].by["gradients"] > shallow.highs["optimizer"].by["gradients"] + 36 * layer * 2 // 4
+
+
+def test_without_resharding_every_layer_stays_gathered() -> None:
+    """The whole model then lies on each rank from forward to backward."""
+    changes: dict[str, Value] = {"framework.fsdp.reshard_after_forward": False}
+    assert communication("fsdp", 40, changes)["loss"] > 5 * communication("fsdp", 40)["loss"]
+
+
+def test_a_checkpoint_over_several_layers_reduces_each_of_them() -> None:
+    """With and without reentrance the gradients of every layer end as shards."""
+    full: dict[str, Value] = {"checkpointing.mode": "full", "checkpointing.every": 3}
+    ends = [walked("fsdp", 7, {**full, "checkpointing.reentrant": value}).highs["optimizer"].by["gradients"] for value in (True, False)]
+    assert ends[0] == ends[1] == walked("fsdp", 7).highs["optimizer"].by["gradients"]
+
+
+@pytest.mark.parametrize(("overlap", "want"), [(False, 1), (True, 2)])
+def test_zero_reduces_through_buckets(overlap: bool, want: int) -> None:
+    """One, or two when communication overlaps, of the stated number of elements in the compute format."""
+    changes: dict[str, Value] = {"framework.zero.reduce_bucket_size": 1000, "framework.zero.overlap_comm": overlap}
+    assert communication("zero2", 4, changes)["backward"] == pytest.approx(want * 2000, abs=512 * want)
+
+
+def test_a_bucket_is_never_larger_than_the_gradients() -> None:
+    """A small model needs no bucket of half a billion elements."""
+    answer = predict(a_job({**RANKS, "parallelism.sharding": "zero1"}))
+    buckets = [line.bytes for line in answer.ledger if line.category == "communication"]
+    assert sum(buckets) <= 2 * answer.parameters + 512
+
+
+@pytest.mark.parametrize(("sharding", "want"), [("none", 1), ("ddp", 1), ("zero1", 1), ("zero2", 4), ("zero3", 4), ("fsdp", 4), ("hsdp", 4)])
+def test_gradients_are_whole_unless_they_are_sharded(sharding: str, want: int) -> None:
+    """After the backward pass a rank holds all of them, embedding and head included, or its share."""
+    step = walked(sharding, 4)
+    assert step.highs["optimizer"].by["gradients"] == pytest.approx(2 * step.states.trainable / want, rel=0.03)  # in blocks of 512 B
+
+
+def test_plain_data_parallelism_has_buckets_beside_its_gradients() -> None:
+    """As large as all gradients, from construction on; none of their own when gradients are views of them."""
+    plain, view = (predict(a_job({**RANKS, "framework.ddp.gradient_as_bucket_view": value})) for value in (False, True))
+    buckets = [line for line in plain.ledger if line.item == "DDP gradient buckets"]
+    assert [line.bytes for line in buckets] == [2 * plain.parameters]
+    assert not [line for line in view.ledger if line.item == "DDP gradient buckets"]
+    steps = [point.allocated_bytes for answer in (plain, view) for point in answer.timeline if point.label == "optimizer step"]
+    assert steps[0] - steps[1] == pytest.approx(2 * plain.parameters, rel=0.02)  # gradients of their own, in blocks of 512 B
