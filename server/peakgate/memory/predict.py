@@ -28,6 +28,7 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
         return states_only(job, described, world)
     resolved = resolve(job, described.architecture, world)
     plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability_of(job)))
+    exact = exact or described.architecture.network is not None  # its list of events is short enough to be replayed always
     candidates = distinct(stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation))
     return max(
         (compose(plan, stage, resolved, described, exact=exact) for stage in candidates),
