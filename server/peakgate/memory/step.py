@@ -51,7 +51,7 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
         step.micro_step(held=None)
     weights = weights_of(step.machine.parameters, step.machine.tape.times)
     states = states_of(plan, weights)
-    step.optimize(states)
+    step.optimize(states, weights)
     return Walk(
         highs=meter.highs,
         states=states,
@@ -252,16 +252,27 @@ class _Step:
         machine.copies = {}
 
     # ---- optimizer
-    def optimize(self, states: States) -> None:
+    def optimize(self, states: States, weights: list[Weight]) -> None:
         """The temporaries of the optimizer's step, on top of all gradients."""
         if profile_of(self.plan.profile).optimizer_temporaries and not self.plan.offload_optimizer:
-            self._temporary(step_temporary_bytes(self.plan, states))
+            self._temporary(step_temporary_bytes(self.plan, states), weights)
         self.meter.mark_high("optimizer step")
         self.meter.enter("end")
 
-    def _temporary(self, nbytes: int) -> None:
-        number = self.meter.add(nbytes, nbytes, "temporaries")
-        self.meter.sub(nbytes, nbytes, "temporaries", number)
+    def _temporary(self, nbytes: int, weights: list[Weight]) -> None:
+        """One figure for the meter; in the list of events a tensor for each trained weight, as foreach kernels make them."""
+        meter = self.meter
+        events, meter.events = meter.events, None
+        number = meter.add(nbytes, nbytes, "temporaries")
+        meter.sub(nbytes, nbytes, "temporaries", number)
+        meter.events = events
+        if events is None:
+            return
+        trained = [weight.elements for weight in weights if weight.trainable for _ in range(weight.count)]
+        sizes = [nbytes * elements // sum(trained) for elements in trained]
+        events += [(meter.numbers + i, size) for i, size in enumerate(sizes, 1) if size]
+        events += [(meter.numbers + i, -size) for i, size in enumerate(sizes, 1) if size]
+        meter.numbers += len(sizes)
 
 
 def global_sizes(machine: Machine) -> dict[str, int]:
