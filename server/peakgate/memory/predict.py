@@ -14,6 +14,7 @@ from peakgate.memory.pipeline import distinct, stages
 from peakgate.memory.prediction import Prediction
 from peakgate.memory.resolve import resolve, sequence_of
 from peakgate.memory.runtime import workspace_bytes
+from peakgate.memory.traced.predict import predict_profile
 
 
 def predict(job: Job, *, exact: bool = False) -> Prediction:
@@ -22,6 +23,8 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
     Raises JobError naming every bad field.
     """
     check(job)
+    if job.model.profile is not None:
+        return predict_profile(job, world_of(job))
     described = describe(job.model)
     world = world_of(job)
     if described.architecture is None or not job.batch.micro_batch_size or not sequence_of(job):
