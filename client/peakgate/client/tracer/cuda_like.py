@@ -1,4 +1,4 @@
-"""Makes the meta device keep what CUDA keeps: fused dropout with a one-byte mask, and the attention kernels that CUDA picks.
+"""Makes the meta device keep what CUDA keeps: fused dropout with a one-byte mask, and the norms and attention kernels that CUDA picks.
 
 Sources: aten native/Dropout.cpp (is_fused_kernel_acceptable); aten cuda/sdp_utils.cpp (flash: 16 bits, no mask, heads of at most 256;
 otherwise the memory-efficient kernel); transformers masking_utils.py (find_packed_sequence_indices asks a tensor for its values).
@@ -6,6 +6,7 @@ otherwise the memory-efficient kernel); transformers masking_utils.py (find_pack
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,6 +26,8 @@ def cuda_like() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(functional, "dropout", _dropout))
         stack.enter_context(patch.object(functional, "scaled_dot_product_attention", _attention))
+        if hasattr(torch.ops.aten, "_fused_rms_norm"):
+            stack.enter_context(patch.object(functional, "rms_norm", _rms_norm))
         masking = sys.modules.get("transformers.masking_utils")
         if hasattr(masking, "find_packed_sequence_indices"):
             stack.enter_context(patch.object(masking, "find_packed_sequence_indices", lambda *_, **__: None))
@@ -33,6 +36,26 @@ def cuda_like() -> Iterator[None]:
 
 def _dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: ARG001, FBT001, FBT002 - torch's signature
     return torch.native_dropout(x, p, True)[0] if training and p > 0 else x
+
+
+class _FusedRmsNorm(torch.autograd.Function):  # type: ignore[misc]
+    """One kernel on CUDA that keeps its input and one number a row (tools/autograd/derivatives.yaml: _fused_rms_norm)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, weight: Any, rows: int) -> Any:
+        """An output as large as the input."""
+        ctx.save_for_backward(x, weight, torch.empty(rows, dtype=torch.float32, device=x.device))
+        return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        """Both gradients at once."""
+        x, weight, _ = ctx.saved_tensors
+        return torch.empty_like(x), None if weight is None else torch.empty_like(weight), None
+
+
+def _rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:  # noqa: ARG001 - torch's signature
+    return _FusedRmsNorm.apply(x, weight, x.numel() // math.prod(normalized_shape))
 
 
 def _attention(

@@ -37,7 +37,7 @@ class Traced:
 
 
 class _Saved:
-    """Counts the storages that autograd keeps, each once."""
+    """Counts the storages that autograd keeps before the loss, each once."""
 
     def __init__(self, tracker: Tracker) -> None:
         self.tracker, self.numbers, self.total = tracker, set[int](), 0
@@ -46,7 +46,7 @@ class _Saved:
         known = self.tracker.alive.get(tensor.untyped_storage()._cdata) if tensor.layout == torch.strided else None
         if known is not None and known[1].category in ("temporaries", "activations"):
             self.tracker.become(tensor, "activations")
-            if known[1].number not in self.numbers:
+            if known[1].number not in self.numbers and self.tracker.phase == "forward":
                 self.numbers.add(known[1].number)
                 self.total += known[1].nbytes
         return tensor

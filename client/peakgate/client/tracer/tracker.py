@@ -71,7 +71,7 @@ class Tracker(TorchDispatchMode):  # type: ignore[misc]
         name = func.overloadpacket.__name__
         if self.phase == "forward" and name in LOSS_OPERATIONS:
             self.enter("loss")
-        out = func(*args, **(kwargs or {}))
+        out = args[0].add_(args[1]) if name == "add" and _sums_in_place(args) else func(*args, **(kwargs or {}))
         if not self.quiet:
             self.follow(out, "temporaries")
         self.seen()
@@ -123,6 +123,19 @@ class Tracker(TorchDispatchMode):  # type: ignore[misc]
             yield
         finally:
             self.quiet = False
+
+
+def _sums_in_place(args: Any) -> bool:
+    """Whether autograd adds two gradients of one tensor in place, which it leaves off under a tracker like this one.
+
+    torch/csrc/autograd/input_buffer.cpp, can_accumulate_inplace: nobody else holds the first one. The sum runs between a node and the next,
+    without a graph; the second count of its storage is the one that asks here.
+    """
+    if torch.is_grad_enabled() or len(args) != 2 or torch._C._current_autograd_node() is None:
+        return False
+    if not all(isinstance(each, torch.Tensor) and each.device.type == "meta" for each in args) or args[0].shape != args[1].shape:
+        return False
+    return bool(torch._C._storage_Use_Count(args[0].untyped_storage()._cdata) <= 2 and args[0].dtype == args[1].dtype)
 
 
 def storages_of(tree: object) -> Iterable[Any]:

@@ -17,7 +17,7 @@ def attention(run: Runner, made: Made, x: Tensor) -> Tensor:
     length, width = made.shape
     inside = [run.weight(f"attention.{name}", size) for name, size in (("w", 3 * width * width), ("b", 3 * made.bias)) if size]
     outside = [run.weight(f"attention.{name}", size) for name, size in (("w", width * width), ("b", made.bias)) if size]
-    turned = run.kernel(KERNELS["contiguous"], [x])  # (batch, sequence) becomes (sequence, batch), which the product copies
+    turned = run.kernel(KERNELS["view" if x.transposed else "contiguous"], [x])  # (sequence, batch): the product copies what is not
     packed = run.product("linear", [turned], inside[:1], width=3 * length * width)
     turned.storage.drop()
     if made.bias:
@@ -28,7 +28,9 @@ def attention(run: Runner, made: Made, x: Tensor) -> Tensor:
     core = _core(run, made, parts)
     for part in parts:
         part.storage.drop()
-    return _then(core, run.product("linear_bias" if made.bias else "linear", [core], outside, width=length * width))
+    y = _then(core, run.product("linear_bias" if made.bias else "linear", [core], outside, width=length * width))
+    y.transposed = run.batch > 1  # it comes back as (sequence, batch)
+    return y
 
 
 def _then(old: Tensor, new: Tensor) -> Tensor:
@@ -53,4 +55,7 @@ def _core(run: Runner, made: Made, parts: list[Tensor]) -> Tensor:
         "lse": made.statistics * run.batch * length,
         "lse32": made.statistics * run.batch * -(-length // 32) * 32,
     }
-    return run.kernel(KERNELS["flash" if parts[0].itemsize == 2 else "efficient_plain"], parts)
+    if parts[0].itemsize == 2:
+        return run.kernel(KERNELS["flash"], parts)
+    core = run.kernel(KERNELS["efficient_plain"], parts)  # in (batch, sequence) order, which the product behind it copies
+    return _then(core, run.kernel(KERNELS["contiguous"], [core])) if run.batch > 1 else core

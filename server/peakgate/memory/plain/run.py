@@ -32,6 +32,9 @@ HALF_KERNELS = {
 }
 """Under autocast weights are tensors themselves: copies that autograd keeps."""
 
+IN_ORDER = frozenset({"linear", "layer_norm", "rms_norm", "flatten", "reshape"})
+"""Operations that copy a transposed input first; element-wise ones hand its layout on (aten TensorIterator.cpp)."""
+
 
 def has_convolutions(network: Network) -> bool:
     """Whether cuDNN runs in it."""
@@ -118,6 +121,12 @@ class Runner:
         made = layer.made
         if made.kernel == "attention":
             return attention(self, made, given[0])
+        if layer.op in IN_ORDER and given[0].transposed:
+            ordered = self.kernel(KERNELS["contiguous"], given)
+            try:
+                return self._made(layer, [ordered])
+            finally:
+                ordered.storage.drop()
         if made.kernel == "concat":
             return self.kernel(concatenation(len(given)), given, width=prod(made.shape))
         x = given[0]
@@ -126,7 +135,9 @@ class Runner:
             given = [replace(x, rows=rows, width=x.rows * x.width // rows), *given[1:]]
         weights = [self.weight(f"{layer.op}.{name}", size) for name, size in (("w", made.weight), ("b", made.bias)) if size]
         itemsize = self.machine.dims["act"] if layer.op == "embedding" else None
-        return self.product(made.kernel, given, weights, width=prod(made.shape), itemsize=itemsize)
+        y = self.product(made.kernel, given, weights, width=prod(made.shape), itemsize=itemsize)
+        y.transposed = layer.op == "tokens" or (x.transposed and layer.op not in IN_ORDER)
+        return y
 
     def product(self, name: str, given: list[Tensor], weights: list[Parameter], *, width: int, itemsize: int | None = None) -> Tensor:
         """A kernel with weights; under autocast 16-bit copies of them where it has a row for that."""
