@@ -26,7 +26,14 @@ OPEN: tuple[tuple[str, Value], ...] = (
     ("precision.recipe", "bf16"),
 )
 
-WRITTEN_OUT = ("attention.implementation", "attention.mask", "checkpointing.mode", "loss.implementation", "dropout.attention", "dropout.hidden")
+WRITTEN_OUT = (
+    "attention.implementation",
+    "attention.mask",
+    "checkpointing.mode",
+    "loss.implementation",
+    "dropout.attention",
+    "dropout.hidden",
+)
 """What a plain network says in its operations, or has to switch on by hand."""
 
 OPEN_WHEN_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sharding", "fsdp"),)

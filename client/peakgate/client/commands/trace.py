@@ -96,6 +96,7 @@ def _progress() -> Iterator[Callable[[int], None]]:
         def seen(step: int) -> None:
             counts[step] += 1
             if counts[step] % 200 == 0:
-                bar.update(task, description="second step" if step else "first step", total=counts[0] if step else None, completed=counts[step])
+                total, name = (counts[0], "second step") if step else (None, "first step")
+                bar.update(task, description=name, total=total, completed=counts[step])
 
         yield seen

@@ -50,6 +50,7 @@ class _FusedRmsNorm(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
         """Both gradients at once."""
+        del grad
         x, weight, _ = ctx.saved_tensors
         return torch.empty_like(x), None if weight is None else torch.empty_like(weight), None
 
@@ -76,7 +77,7 @@ def _attention(
         repeats = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
     bias = None if attn_mask is None else _bias(attn_mask, query, key)
-    attend = torch.ops.aten._scaled_dot_product_efficient_attention
+    attend = torch.ops.aten._scaled_dot_product_efficient_attention  # noqa: SLF001 - the kernel itself, which has no public name
     return attend(query, key, value, bias, True, dropout_p, is_causal, scale=scale)[0]
 
 
@@ -86,7 +87,8 @@ def _flash(query: Any, key: Any, value: Any, dropout_p: float, is_causal: bool, 
     padding = -width % 8
     if padding:
         query, key, value = (functional.pad(each, (0, padding)) for each in (query, key, value))
-    out = torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
+    attend = torch.ops.aten._scaled_dot_product_flash_attention  # noqa: SLF001 - the kernel itself, which has no public name
+    out = attend(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
     return out[..., :width] if padding else out
 
 

@@ -17,7 +17,7 @@ from peakgate.client.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is traced, on the meta device. `loss(model, batch)` is a scalar."""
+    """What is traced, on the meta device. `loss(model, batch)` is a scalar, alone or in front of what the loop keeps beside it."""
 
     model: Any
     batch: Any
@@ -65,13 +65,16 @@ def _factory(name: str) -> Callable[[], Any]:
     return found  # type: ignore[no-any-return] # checked to be callable
 
 
-def _loss(model: Any, batch: Any) -> Any:
-    if isinstance(batch, Mapping):
-        output = model(**batch)
-    else:
-        output = model(*batch) if isinstance(batch, tuple | list) else model(batch)
+def _loss(model: Any, batch: Any) -> tuple[Any, Any]:
+    """(loss, output): a plain loop still names the output while the loss is differentiated."""
+    output = _called(model, batch)
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", output)
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
         raise InputError("the model returns no loss: let the factory return (model, batch, loss) with loss(model, batch) a scalar")
-    loss._output = output  # a plain loop still names the output while the loss is differentiated
-    return loss
+    return loss, output
+
+
+def _called(model: Any, batch: Any) -> Any:
+    if isinstance(batch, Mapping):
+        return model(**batch)
+    return model(*batch) if isinstance(batch, tuple | list) else model(batch)

@@ -1,8 +1,7 @@
 """A traced step as the JSON object that `model.profile` takes (docs: `peakgate trace --help`).
 
-`events` and `resident` are lists of words, deflated and in base64: `forward` … begin a phase; `t512` allocates 512 bytes of temporaries,
-`a` of activations, `g` of gradients, `l` of logits, `p` of parameters, `b` of buffers, `i` of inputs, `o` of optimizer states; `-3` frees the
-third last allocation.
+`events` and `resident` are lists of words, deflated and in base64: `forward` … begin a phase; `t512` allocates 512 bytes of temporaries
+(LETTERS names the others); `-3` frees the third last allocation.
 """
 
 from __future__ import annotations

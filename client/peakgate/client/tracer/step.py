@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from peakgate.client.errors import InputError
 from peakgate.client.tracer.cuda_like import cuda_like
 from peakgate.client.tracer.factory import Subject
-from peakgate.client.tracer.tracker import Allocation, Entry, Tracker
+from peakgate.client.tracer.tracker import Allocation, Entry, Tracker, address_of
 
 OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "adamw": ("AdamW", {}),
@@ -43,7 +43,7 @@ class _Saved:
         self.tracker, self.numbers, self.total = tracker, set[int](), 0
 
     def pack(self, tensor: Any) -> Any:
-        known = self.tracker.alive.get(tensor.untyped_storage()._cdata) if tensor.layout == torch.strided else None
+        known = self.tracker.alive.get(address_of(tensor.untyped_storage())) if tensor.layout == torch.strided else None
         if known is not None and known[1].category in ("temporaries", "activations"):
             self.tracker.become(tensor, "activations")
             if known[1].number not in self.numbers and self.tracker.phase == "forward":
@@ -81,22 +81,21 @@ class _Stepper:
         if accumulation > 1:
             self._micro_step()
         start = self.tracker.begin()
-        loss, saved = self._micro_step()
+        kept, saved = self._micro_step()
         self.tracker.enter("optimizer")
-        del loss
+        del kept
         self._update()
         return start, saved
 
     def _micro_step(self) -> tuple[Any, int]:
-        """Forward and backward: the loss, and the bytes that autograd kept in between."""
+        """Forward and backward: the loss with what the loop keeps beside it, and the bytes that autograd kept in between."""
         saved = _Saved(self.tracker)
         self.tracker.enter("forward")
         with torch.autograd.graph.saved_tensors_hooks(saved.pack, lambda tensor: tensor):
-            loss = self.subject.loss(self.subject.model, self.subject.batch)
-        kept = saved.total
+            result = self.subject.loss(self.subject.model, self.subject.batch)
         self.tracker.enter("backward")
-        loss.backward()
-        return loss, kept
+        (result[0] if isinstance(result, tuple) else result).backward()
+        return result, saved.total
 
     def _update(self) -> None:
         """The optimizer's step; a fused one makes its states and nothing else."""

@@ -80,7 +80,7 @@ class Tracker(TorchDispatchMode):  # type: ignore[misc]
     def follow(self, tree: object, category: str) -> None:
         """Counts the storages of a tree of tensors that are not known yet."""
         for storage in storages_of(tree):
-            key = storage._cdata
+            key = address_of(storage)
             if key not in self.alive:
                 self.count += 1
                 made = Allocation(self.count, storage.nbytes(), category)
@@ -92,7 +92,7 @@ class Tracker(TorchDispatchMode):  # type: ignore[misc]
     def become(self, tensor: object, category: str) -> None:
         """Says what an allocation is."""
         for storage in storages_of(tensor):
-            known = self.alive.get(storage._cdata)
+            known = self.alive.get(address_of(storage))
             if known is not None and known[1].category in ("temporaries", "activations"):
                 known[1].category = category
 
@@ -131,11 +131,18 @@ def _sums_in_place(args: Any) -> bool:
     torch/csrc/autograd/input_buffer.cpp, can_accumulate_inplace: nobody else holds the first one. The sum runs between a node and the next,
     without a graph; the second count of its storage is the one that asks here.
     """
-    if torch.is_grad_enabled() or len(args) != 2 or torch._C._current_autograd_node() is None:
+    engine = torch._C  # noqa: SLF001 - the engine has no public face
+    if torch.is_grad_enabled() or len(args) != 2 or engine._current_autograd_node() is None:  # noqa: SLF001 - the same
         return False
     if not all(isinstance(each, torch.Tensor) and each.device.type == "meta" for each in args) or args[0].shape != args[1].shape:
         return False
-    return bool(torch._C._storage_Use_Count(args[0].untyped_storage()._cdata) <= 2 and args[0].dtype == args[1].dtype)
+    holders = engine._storage_Use_Count(address_of(args[0].untyped_storage()))  # noqa: SLF001 - the same
+    return bool(holders <= 2 and args[0].dtype == args[1].dtype)
+
+
+def address_of(storage: Any) -> int:
+    """What tells one storage from another while both live."""
+    return int(storage._cdata)  # noqa: SLF001 - meta storages have no data pointer
 
 
 def storages_of(tree: object) -> Iterable[Any]:

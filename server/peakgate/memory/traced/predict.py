@@ -71,7 +71,7 @@ def predict_profile(job: Job, world: int) -> Prediction:
         group=f"profile/{'ddp' if world > 1 else 'none'}/{profile.dtype}",
         undecided=contradictions(job, profile),
         states_bytes=states.resident,
-        assumptions=(f"model.profile: a step of {profile.source}; batch {profile.batch_size}, {profile.implementation} {profile.optimizer}",),
+        assumptions=(f"model.profile: a step of {profile.source}: batch {profile.batch_size}, {profile.optimizer}",),
     )
 
 
@@ -144,7 +144,8 @@ def contradictions(job: Job, profile: Profile) -> tuple[str, ...]:
         "precision.recipe": (_recipe_dtype(job), profile.dtype),
         "parallelism.sharding": (job.parallelism.sharding or None, "ddp" if job.parallelism.sharding == "ddp" else "none"),
     }
-    out = [f"{path}: {said} is stated, the profile was traced with {was}" for path, (said, was) in stated.items() if said not in (None, was)]
+    differing = {path: pair for path, pair in stated.items() if pair[0] not in (None, pair[1])}
+    out = [f"{path}: {said} is stated, the profile was traced with {was}" for path, (said, was) in differing.items()]
     degrees = (job.parallelism.tensor, job.parallelism.pipeline, job.parallelism.context, job.parallelism.expert)
     if max(each or 1 for each in degrees) > 1:
         out.append("parallelism: a traced model is counted whole on each rank")

@@ -138,7 +138,7 @@ def events_of(profile: Profile) -> tuple[Word, ...]:
             if word.place not in alive:
                 raise ProfileError("events", f"frees allocation {word.place} of {made}, which is not alive")
             alive.discard(word.place)
-    if any(isinstance(word, Sized) and word.category not in MOVING + ("optimizer_states",) for word in words):
+    if any(isinstance(word, Sized) and word.category not in (*MOVING, "optimizer_states") for word in words):
         raise ProfileError("events", "allocates what is resident")
     return words
 
