@@ -8,7 +8,7 @@ from functools import lru_cache
 from peakgate.memory import hf_config
 from peakgate.memory.architecture import Architecture, Family
 from peakgate.memory.catalog.models import find_model
-from peakgate.memory.families import FAMILIES, STAND_INS
+from peakgate.memory.families import FAMILIES, LLAMA, STAND_INS
 from peakgate.memory.hf_config import Extras
 from peakgate.memory.job import Model, Operations, Transformer
 from peakgate.memory.plain.network import network_of
@@ -75,7 +75,7 @@ def _of_operations(operations: Operations) -> Described:
     return Described(
         architecture=Architecture(
             block="operations",
-            roles={"norm": "layer_norm", "core": "core_flash"},
+            roles=LLAMA,  # nobody runs them
             dims=sizes,
             pattern=("network",),
             tied=False,

@@ -128,6 +128,8 @@ def resident_of(profile: Profile) -> tuple[Sized, ...]:
 def events_of(profile: Profile) -> tuple[Word, ...]:
     """The step. Raises ProfileError."""
     words = _words("events", profile.events)
+    if not words or words[0] != PHASES[0]:
+        raise ProfileError("events", f"begins with {PHASES[0]}, which these do not")
     alive: set[int] = set()
     made = 0
     for word in words:
