@@ -481,8 +481,16 @@ class Operation(_message.Message):
     PADDING_FIELD_NUMBER: _builtins.int
     BIAS_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    INPUTS_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    HEADS_FIELD_NUMBER: _builtins.int
+    SCALE_FIELD_NUMBER: _builtins.int
+    DILATION_FIELD_NUMBER: _builtins.int
+    INPLACE_FIELD_NUMBER: _builtins.int
+    SHAPE_FIELD_NUMBER: _builtins.int
     op: _builtins.str
-    """The kind: linear conv2d batch_norm relu dropout …"""
+    """The kind: linear conv2d batch_norm relu dropout … (an unknown one is answered with the list)."""
     out: _builtins.int
     """Output features or channels."""
     p: _builtins.float
@@ -496,7 +504,27 @@ class Operation(_message.Message):
     bias: _builtins.bool
     """Whether the operation has a bias."""
     groups: _builtins.int
-    """Channel groups of a convolution."""
+    """Channel groups of a convolution or a group norm."""
+    name: _builtins.str
+    """What later operations call this one's output."""
+    size: _builtins.int
+    """Rows of an embedding's table, or the edge of an adaptive pooling's output."""
+    heads: _builtins.int
+    """Heads of an attention."""
+    scale: _builtins.int
+    """How many times larger an upsampling makes each edge."""
+    dilation: _builtins.int
+    """Distance between the rows of a convolution's window."""
+    inplace: _builtins.bool
+    """Whether an activation writes over its input."""
+    @_builtins.property
+    def inputs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of earlier outputs that it takes (`input` is the network's own); an add, multiply or concat takes the output before it as well."""
+
+    @_builtins.property
+    def shape(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Shape of a reshape's output, without the batch."""
+
     def __init__(
         self,
         *,
@@ -508,15 +536,29 @@ class Operation(_message.Message):
         padding: _builtins.int | None = ...,
         bias: _builtins.bool | None = ...,
         groups: _builtins.int | None = ...,
+        name: _builtins.str = ...,
+        inputs: _abc.Iterable[_builtins.str] | None = ...,
+        size: _builtins.int | None = ...,
+        heads: _builtins.int | None = ...,
+        scale: _builtins.int | None = ...,
+        dilation: _builtins.int | None = ...,
+        inplace: _builtins.bool | None = ...,
+        shape: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_bias", b"_bias", "_groups", b"_groups", "_kernel", b"_kernel", "_out", b"_out", "_p", b"_p", "_padding", b"_padding", "_stride", b"_stride", "bias", b"bias", "groups", b"groups", "kernel", b"kernel", "out", b"out", "p", b"p", "padding", b"padding", "stride", b"stride"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_bias", b"_bias", "_dilation", b"_dilation", "_groups", b"_groups", "_heads", b"_heads", "_inplace", b"_inplace", "_kernel", b"_kernel", "_out", b"_out", "_p", b"_p", "_padding", b"_padding", "_scale", b"_scale", "_size", b"_size", "_stride", b"_stride", "bias", b"bias", "dilation", b"dilation", "groups", b"groups", "heads", b"heads", "inplace", b"inplace", "kernel", b"kernel", "out", b"out", "p", b"p", "padding", b"padding", "scale", b"scale", "size", b"size", "stride", b"stride"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bias", b"_bias", "_groups", b"_groups", "_kernel", b"_kernel", "_out", b"_out", "_p", b"_p", "_padding", b"_padding", "_stride", b"_stride", "bias", b"bias", "groups", b"groups", "kernel", b"kernel", "op", b"op", "out", b"out", "p", b"p", "padding", b"padding", "stride", b"stride"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bias", b"_bias", "_dilation", b"_dilation", "_groups", b"_groups", "_heads", b"_heads", "_inplace", b"_inplace", "_kernel", b"_kernel", "_out", b"_out", "_p", b"_p", "_padding", b"_padding", "_scale", b"_scale", "_size", b"_size", "_stride", b"_stride", "bias", b"bias", "dilation", b"dilation", "groups", b"groups", "heads", b"heads", "inplace", b"inplace", "inputs", b"inputs", "kernel", b"kernel", "name", b"name", "op", b"op", "out", b"out", "p", b"p", "padding", b"padding", "scale", b"scale", "shape", b"shape", "size", b"size", "stride", b"stride"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__bias: _TypeAlias = _typing.Literal["bias"]  # noqa: Y015
     _WhichOneofArgType__bias: _TypeAlias = _typing.Literal["_bias", b"_bias"]  # noqa: Y015
+    _WhichOneofReturnType__dilation: _TypeAlias = _typing.Literal["dilation"]  # noqa: Y015
+    _WhichOneofArgType__dilation: _TypeAlias = _typing.Literal["_dilation", b"_dilation"]  # noqa: Y015
     _WhichOneofReturnType__groups: _TypeAlias = _typing.Literal["groups"]  # noqa: Y015
     _WhichOneofArgType__groups: _TypeAlias = _typing.Literal["_groups", b"_groups"]  # noqa: Y015
+    _WhichOneofReturnType__heads: _TypeAlias = _typing.Literal["heads"]  # noqa: Y015
+    _WhichOneofArgType__heads: _TypeAlias = _typing.Literal["_heads", b"_heads"]  # noqa: Y015
+    _WhichOneofReturnType__inplace: _TypeAlias = _typing.Literal["inplace"]  # noqa: Y015
+    _WhichOneofArgType__inplace: _TypeAlias = _typing.Literal["_inplace", b"_inplace"]  # noqa: Y015
     _WhichOneofReturnType__kernel: _TypeAlias = _typing.Literal["kernel"]  # noqa: Y015
     _WhichOneofArgType__kernel: _TypeAlias = _typing.Literal["_kernel", b"_kernel"]  # noqa: Y015
     _WhichOneofReturnType__out: _TypeAlias = _typing.Literal["out"]  # noqa: Y015
@@ -525,12 +567,22 @@ class Operation(_message.Message):
     _WhichOneofArgType__p: _TypeAlias = _typing.Literal["_p", b"_p"]  # noqa: Y015
     _WhichOneofReturnType__padding: _TypeAlias = _typing.Literal["padding"]  # noqa: Y015
     _WhichOneofArgType__padding: _TypeAlias = _typing.Literal["_padding", b"_padding"]  # noqa: Y015
+    _WhichOneofReturnType__scale: _TypeAlias = _typing.Literal["scale"]  # noqa: Y015
+    _WhichOneofArgType__scale: _TypeAlias = _typing.Literal["_scale", b"_scale"]  # noqa: Y015
+    _WhichOneofReturnType__size: _TypeAlias = _typing.Literal["size"]  # noqa: Y015
+    _WhichOneofArgType__size: _TypeAlias = _typing.Literal["_size", b"_size"]  # noqa: Y015
     _WhichOneofReturnType__stride: _TypeAlias = _typing.Literal["stride"]  # noqa: Y015
     _WhichOneofArgType__stride: _TypeAlias = _typing.Literal["_stride", b"_stride"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__bias) -> _WhichOneofReturnType__bias | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__dilation) -> _WhichOneofReturnType__dilation | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__groups) -> _WhichOneofReturnType__groups | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__heads) -> _WhichOneofReturnType__heads | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__inplace) -> _WhichOneofReturnType__inplace | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__kernel) -> _WhichOneofReturnType__kernel | None: ...
     @_typing.overload
@@ -539,6 +591,10 @@ class Operation(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__p) -> _WhichOneofReturnType__p | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__padding) -> _WhichOneofReturnType__padding | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__scale) -> _WhichOneofReturnType__scale | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__size) -> _WhichOneofReturnType__size | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__stride) -> _WhichOneofReturnType__stride | None: ...
 

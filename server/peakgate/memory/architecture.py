@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from peakgate.memory.plain.network import Network
+
 Roles = Mapping[str, str]
 
 
@@ -45,3 +47,5 @@ class Architecture:
     stand_in: str = ""
     """Why another family's kernels are counted; empty when the family is its own."""
     flags: frozenset[str] = field(default=frozenset())
+    network: Network | None = None
+    """A plain network, which has no blocks, roles or layers of its own."""

@@ -13,7 +13,10 @@ from peakgate.memory.choices import CHOICES
 from peakgate.memory.hf_config import key_of, read, shares
 from peakgate.memory.job import Job, Model, Transformer
 from peakgate.memory.model import missing_sizes, transformer_of
+from peakgate.memory.plain.network import NetworkError, network_of
 from peakgate.memory.prediction import FieldError, JobError
+from peakgate.memory.traced.read import ProfileError
+from peakgate.memory.traced.read import read as read_profile
 
 LARGEST = {
     "batch.micro_batch_size": 1 << 20,
@@ -183,7 +186,17 @@ def _unknown(find: Callable[[str], object], name: str, path: str) -> Iterator[tu
 
 
 def _dimensions(job: Job) -> Iterator[FieldError]:
-    """What a transformer's own sizes contradict, by the names that the document uses."""
+    """What a model's own sizes contradict, by the names that the document uses."""
+    if job.model.operations is not None:
+        try:
+            network_of(job.model.operations)
+        except NetworkError as error:
+            yield FieldError(field=f"model.operations.{error.path}", description=error.description)
+    if job.model.profile is not None:
+        try:
+            read_profile(job.model.profile)
+        except ProfileError as error:
+            yield FieldError(field=f"model.profile.{error.field}", description=error.description)
     if job.model.transformer is not None:
         for name, problem in (*_missing(job.model.transformer), *_contradictions(job.model.transformer)):
             yield FieldError(field=f"model.transformer.{name}", description=problem)

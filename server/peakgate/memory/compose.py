@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from peakgate.memory.meter import High
 from peakgate.memory.model import Described
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Degrees, Plan
@@ -13,6 +14,7 @@ from peakgate.memory.profiles import profile_of
 from peakgate.memory.reserved import by_ratio, replayed
 from peakgate.memory.resolve import Resolved
 from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes
+from peakgate.memory.states import States
 from peakgate.memory.step import Walk, census, saved_bytes_per_layer, walk
 
 PHASES = ("forward", "loss", "backward", "optimizer")
@@ -62,10 +64,10 @@ def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, 
         trainable_parameters=trained,
         saved_activation_bytes_per_layer=saved_bytes_per_layer(plan),
         peak_phase=phase,
-        phase_peaks=_in_order(walked, peaks, required - allocated + outside.total),
+        phase_peaks=in_order(walked.states, peaks, required - allocated + outside.total),
         pipeline_stage=stage.number,
         rank_reason=_why(plan, stage),
-        ledger=ledger(resident, walked, phase, reserved - allocated, outside),
+        ledger=ledger(resident, walked.highs[phase], reserved - allocated, outside),
         timeline=tuple(TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in walked.points),
         group=group_of(plan),
         undecided=described.undecided + resolved.undecided + _no_adapters(plan, trained),
@@ -97,9 +99,9 @@ def resident_lines(plan: Plan, walked: Walk) -> list[LedgerLine]:
     return [line for line in lines if line.bytes]
 
 
-def ledger(resident: list[LedgerLine], walked: Walk, phase: str, fragmentation: int, outside: Outside) -> tuple[LedgerLine, ...]:
+def ledger(resident: list[LedgerLine], peak: High, fragmentation: int, outside: Outside) -> tuple[LedgerLine, ...]:
     """The peak moment, line by line; it sums to the device bytes."""
-    moving = [LedgerLine(category=key, item=ITEMS[key], bytes=size) for key, size in walked.highs[phase].by.items() if size]
+    moving = [LedgerLine(category=key, item=ITEMS[key], bytes=size) for key, size in peak.by.items() if size]
     rest = [
         LedgerLine(category="fragmentation", item="caching allocator", bytes=fragmentation),
         LedgerLine(category="runtime", item="CUDA context and libraries", bytes=outside.context),
@@ -132,9 +134,8 @@ def _counted(plan: Plan) -> tuple[int, int]:
     return counted.total, counted.trainable
 
 
-def _in_order(walked: Walk, peaks: dict[str, int], more: int) -> tuple[tuple[str, int], ...]:
+def in_order(states: States, peaks: dict[str, int], more: int) -> tuple[tuple[str, int], ...]:
     """Required bytes of each phase as a run meets them: the first step is without optimizer states that appear in it."""
-    states = walked.states
     late = states.optimizer_states if states.lazy_optimizer else 0
     first = [(phase, peaks[phase] - (late if phase != "optimizer" else 0) + more) for phase in PHASES if phase in peaks]
     steady = [(phase, peaks[phase] + more) for phase in PHASES if phase in peaks]

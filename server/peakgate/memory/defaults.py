@@ -20,6 +20,7 @@ class Default:
 
 _ROWS = """
 * | framework.name | huggingface | peakgate: the framework most jobs use
+operations | framework.name | torch | peakgate: a plain network is trained by a plain loop
 * | batch.gradient_accumulation_steps | 1 | transformers training_args.py: gradient_accumulation_steps=1
 * | batch.packed | true | peakgate: every sequence is full
 * | batch.sequence_length_is | exact | peakgate: the stated length is the data's own

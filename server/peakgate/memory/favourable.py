@@ -2,7 +2,7 @@
 
 Only what a library or a script may have decided without a word in the job counts as open; what has to be switched on by hand in the
 document (adapters, offload, more GPUs) is absent when it is not stated. A job in the textbook's terms leaves nothing open: there an
-unstated field is the textbook's own.
+unstated field is the textbook's own. A traced profile leaves nothing open either.
 """
 
 from __future__ import annotations
@@ -26,15 +26,27 @@ OPEN: tuple[tuple[str, Value], ...] = (
     ("precision.recipe", "bf16"),
 )
 
+WRITTEN_OUT = (
+    "attention.implementation",
+    "attention.mask",
+    "checkpointing.mode",
+    "loss.implementation",
+    "dropout.attention",
+    "dropout.hidden",
+)
+"""What a plain network says in its operations, or has to switch on by hand."""
+
 OPEN_WHEN_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sharding", "fsdp"),)
 OPEN_WHEN_TENSOR_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sequence_parallel", True),)
 
 
 def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
     """(path, value) of every open field, most telling first."""
-    if job.framework.name == "textbook":
+    if job.framework.name == "textbook" or job.model.profile is not None:
         return ()
     rows = OPEN
+    if job.model.operations is not None:
+        rows = tuple(row for row in OPEN if row[0] not in WRITTEN_OUT)
     if world_of(job) > (job.parallelism.tensor or 1) * (job.parallelism.pipeline or 1):
         rows += OPEN_WHEN_PARALLEL
     if (job.parallelism.tensor or 1) > 1:

@@ -49,7 +49,7 @@ class Transformer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation of a plain network."""
+    """One operation of a plain network. It takes the output before it, or the earlier ones that `inputs` name."""
 
     op: str = ""
     out: int | None = None
@@ -59,6 +59,14 @@ class Operation:
     padding: int | None = None
     bias: bool | None = None
     groups: int | None = None
+    name: str = ""
+    inputs: tuple[str, ...] = ()
+    size: int | None = None
+    heads: int | None = None
+    scale: int | None = None
+    dilation: int | None = None
+    inplace: bool | None = None
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

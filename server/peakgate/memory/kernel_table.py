@@ -97,6 +97,23 @@ weigh(x0,x1) | y=x0              | x0,x1(x0,x1): t=x0 gx0=x0 gx1=x1 -t
 weigh_promoted(x0,x1) | y=x0:4   | x0,x1(x0,x1): t=x0:4 a=x0:4 gx0=x0 -a gx1=x1 -t   # bfloat16 rows times fp32 weights
 unpermute(x,i) | y=x             | x(i): z=x gx=x -z
 sum_k        | y=out             | x: gx=x
+# ---- plain networks (tools/autograd/derivatives.yaml; aten native/cudnn, DilatedMaxPool2d.cu, Dropout.cpp, Loss.cpp, Activation.cpp)
+convolution  | y=out             | x,w(x,w): gx=x gw=w
+convolution_bias | y=out         | x,w,b(x,w): gx=x gw=w gb=b
+convolution_half(x,c) | y=out    | x,c(x,c): gx=x gc=c                         # autocast: c and d are copies of weight and bias
+convolution_half_bias(x,c,d) | y=out | x,c,d(x,c): gx=x gc=c gd=d
+norm_without_weights | y=x m!=rows:4 r!=rows:4 | x(x,m,r): gx=x
+pool_max     | y=out i!=out:8    | x(x,i): gx=x                               # int64 places of the maxima
+pool_average | y=out             | x(x): gx=x
+resize       | y=out             | x: gx=x                                    # upsampling, means: only sizes are kept
+relu_in_place | y~x              | x(y): gx=x
+keep_in_place | c!=x y~x         | x(c): gx=x                                 # the gradient reads the input: a clone of it is kept
+prelu        | y=x               | x,w(x,w): gx=x t=x gw=w -t
+prelu_half(x,c) | y=x            | x,c(x,c): gx=x t=x gc=c -t
+dropout_channels | n!=rows:act y=x | x(n): gx=x                               # feature_dropout: one number a channel
+add_weight   | y=x               | x: gx~gy; w: gw=w; b: gb=b
+mse(x,t)     | d=x y=four -d     | x(x,t): gx=x                               # the squares before their mean
+sum_all      | y=four            | x: gx=x
 """
 
 KERNELS = parse(TABLE)

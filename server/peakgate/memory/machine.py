@@ -169,7 +169,7 @@ class Machine:
         (half,) = self.call("to_half", "", [x], None)
         tensors = {"x": half}
         for name, copy_name in (("w", "c"), ("b", "d")) if tag in self.arch.biases else (("w", "c"),):
-            tensors[copy_name] = self._half_copy(self._weight("linear_base", name, tag, x, width))
+            tensors[copy_name] = self.half_copy(self._weight("linear_base", name, tag, x, width))
         kernel = KERNELS["product_bias" if "d" in tensors else "product"]
         try:
             return self.tape.apply(kernel, {**tensors}, {"y": (self._rows("linear", tag, x), width, 2)}, self.category)["y"]
@@ -177,7 +177,8 @@ class Machine:
             for tensor in tensors.values():
                 tensor.storage.drop()
 
-    def _half_copy(self, weight: Parameter) -> Tensor:
+    def half_copy(self, weight: Parameter) -> Tensor:
+        """Autocast's 16-bit copy of a weight: made once in a forward pass, held once for the caller."""
         copy = self.copies[id(weight)][1] if self.caching and id(weight) in self.copies else None
         if copy is None:
             copy = self.tape.apply(KERNELS["half_copy"], {"w": weight}, {"y": (1, weight.elements, 2)}, "temporaries")["y"]

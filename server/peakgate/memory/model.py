@@ -8,9 +8,11 @@ from functools import lru_cache
 from peakgate.memory import hf_config
 from peakgate.memory.architecture import Architecture, Family
 from peakgate.memory.catalog.models import find_model
-from peakgate.memory.families import FAMILIES, STAND_INS
+from peakgate.memory.families import FAMILIES, LLAMA, STAND_INS
 from peakgate.memory.hf_config import Extras
-from peakgate.memory.job import Model, Transformer
+from peakgate.memory.job import Model, Operations, Transformer
+from peakgate.memory.plain.network import network_of
+from peakgate.memory.plain.run import has_convolutions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,25 @@ def missing_sizes(t: Transformer) -> list[str]:
     return [name for name in (*REQUIRED, *(ROUTED if routed else ())) if not getattr(t, name)]
 
 
+@lru_cache(maxsize=256)
+def _of_operations(operations: Operations) -> Described:
+    """A plain network: one stretch of operations between the batch and the loss. Raises NetworkError."""
+    network = network_of(operations)
+    sizes = dict.fromkeys(("h", "q", "kv", "a", "n", "d", "f", "L", "qkv", "V"), 1) | dict.fromkeys(("E", "k", "rope"), 0)
+    assumed = ("model.operations: no workspace of cuDNN is counted (it depends on the algorithm that cuDNN picks)",)
+    return Described(
+        architecture=Architecture(
+            block="operations",
+            roles=LLAMA,  # nobody runs them
+            dims=sizes,
+            pattern=("network",),
+            tied=False,
+            network=network,
+        ),
+        assumptions=assumed if has_convolutions(network) else (),
+    )
+
+
 def _without_dimensions(model: Model) -> Described:
     if model.parameters is not None:
         return Described(
@@ -71,9 +92,10 @@ def _without_dimensions(model: Model) -> Described:
             parameters=model.parameters,
             undecided=("model.parameters: a bare count gives the model states only; give the model itself",),
         )
-    what = "operations" if model.operations is not None else "profile"
+    if model.operations is not None:
+        return _of_operations(model.operations)
     return Described(
-        architecture=None, undecided=(f"model.{what}: this version does not count it yet; give a preset, an hf_config or a transformer",)
+        architecture=None, undecided=("model.profile: this version does not count it yet; give a preset, an hf_config or a transformer",)
     )
 
 

@@ -14,6 +14,7 @@ from peakgate.memory.pipeline import distinct, stages
 from peakgate.memory.prediction import Prediction
 from peakgate.memory.resolve import resolve, sequence_of
 from peakgate.memory.runtime import workspace_bytes
+from peakgate.memory.traced.predict import predict_profile
 
 
 def predict(job: Job, *, exact: bool = False) -> Prediction:
@@ -22,12 +23,15 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
     Raises JobError naming every bad field.
     """
     check(job)
+    if job.model.profile is not None:
+        return predict_profile(job, world_of(job))
     described = describe(job.model)
     world = world_of(job)
     if described.architecture is None or not job.batch.micro_batch_size or not sequence_of(job):
         return states_only(job, described, world)
     resolved = resolve(job, described.architecture, world)
     plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability_of(job)))
+    exact = exact or described.architecture.network is not None  # its list of events is short enough to be replayed always
     candidates = distinct(stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation))
     return max(
         (compose(plan, stage, resolved, described, exact=exact) for stage in candidates),

@@ -79,8 +79,9 @@ class Resolved:
 
 def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     """Decides every field of a job whose model, micro-batch and sequence are known (tests: `check.py` has passed it)."""
-    framework = job.framework.name or default_of("*", "framework.name").value
-    fill = Resolver(framework, [] if job.framework.name else [f"framework.name: {framework} ({default_of('*', 'framework.name').source})"])
+    row = default_of("operations" if architecture.network else "*", "framework.name")
+    framework = job.framework.name or row.value
+    fill = Resolver(framework, [] if job.framework.name else [f"framework.name: {framework} ({row.source})"])
     formats = formats_of(job.precision, fill.text(job.precision.recipe, "precision.recipe"))
     lora = _lora(job, fill, architecture, formats)
     degrees = _degrees(job, fill, world, framework)
@@ -128,8 +129,13 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
 
 
 def sequence_of(job: Job) -> int:
-    """Tokens of one sequence; of an image the patches of its two axes and one class token. 0 when neither is stated."""
+    """Tokens of one sequence; of an image the patches of its two axes and one class token. 0 when neither is stated.
+
+    An example of a plain network is one row of its own shape.
+    """
     batch = job.batch
+    if job.model.operations is not None:
+        return 1
     if batch.sequence_length:
         return batch.sequence_length
     if batch.image_size and batch.patch_size:
@@ -233,7 +239,9 @@ def repeats_heads(framework: str, version: str | None) -> bool:
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     """What the job states that this version does not count: the answer is then UNDECIDED, never silently wrong."""
     method, out = job.method, []
-    if plan.framework not in PROFILES:
+    if plan.architecture.network:
+        out += _not_counted_of_operations(plan)
+    elif plan.framework not in PROFILES:
         out.append(f"framework.name: {plan.framework} has no kernel profile in this version; figures are those of huggingface")
     if method.name not in (None, "pretrain", "sft"):
         out.append(f"method.name: {method.name} keeps more than one model or batch, which this version does not count")
@@ -260,3 +268,15 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     if plan.degrees.context > 1 or plan.degrees.expert > 1:
         out.append("parallelism: buffers of context and expert parallelism are not counted")
     return tuple(out)
+
+
+def _not_counted_of_operations(plan: Plan) -> list[str]:
+    """What a list of operations does not say enough for."""
+    out, degrees = [], plan.degrees
+    if plan.checkpointing != "none":
+        out.append("checkpointing.mode: which operations of a plain network are run again is not counted; trace the model instead")
+    if plan.lora:
+        out.append("lora: adapters of a plain network are not counted")
+    if max(degrees.tensor, degrees.pipeline, degrees.context, degrees.expert) > 1:
+        out.append("parallelism: a plain network is counted whole on each rank")
+    return out

@@ -12,6 +12,7 @@ from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
 from peakgate.memory.pipeline import Stage
+from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import SHARDED, Sharding
@@ -49,17 +50,23 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
         step.micro_step(held=step.held)
     weights = weights_of(step.machine.parameters, step.machine.tape.times)
     states = states_of(plan, weights)
-    step.optimize(states)
+    step.optimize(states, weights)
     return Walk(
         highs=meter.highs,
         states=states,
         weights=weights,
         held_per_micro_batch=sum(step.held.values()),
         points=tuple(meter.points),
-        input_bytes=16 * step.machine.dims["T"] + plan.architecture.buffer_bytes if profile.tables else 0,
+        input_bytes=input_bytes(plan, step.machine) if profile.tables else 0,
         events=tuple(meter.events or ()),
         repeats_from=first,
     )
+
+
+def input_bytes(plan: Plan, machine: Machine) -> int:
+    """The batch of a step and the buffers of the model: ids and labels, or what a plain network takes."""
+    network = plan.architecture.network
+    return plain_network.input_bytes(plan, network) if network else 16 * machine.dims["T"] + plan.architecture.buffer_bytes
 
 
 def saved_bytes_per_layer(plan: Plan) -> int:
@@ -74,7 +81,8 @@ def saved_bytes_per_layer(plan: Plan) -> int:
     step.machine.tape.nodes = []
     step.sharding.begin()
     step.forward_layers()
-    return step.saved_per_layer
+    network = plan.architecture.network
+    return plain_network.saved_bytes(step.machine) // len(network.layers) if network else step.saved_per_layer
 
 
 def census(plan: Plan, stage: Stage) -> Census:
@@ -150,6 +158,8 @@ class _Step:
         """Embedding and layers: the hidden state behind the last layer of the stage."""
         machine, tape = self.machine, self.machine.tape
         tape.layer, tape.times[0] = ENDS, 1
+        if self.plan.architecture.network:
+            return plain_network.forward(machine, self.plan.architecture.network)
         x = self._first_hidden()
         for name, size in global_sizes(machine).items():
             machine.globals[name] = Tensor(tape.allocate(size, "activations"), self.plan.micro_batch if name == "mask" else 1, size, 1)
@@ -225,6 +235,8 @@ class _Step:
 
     def head_and_loss(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """(loss, logits); without a head what is sent to the next stage. The hidden state is named to the end of the forward function."""
+        if self.plan.architecture.network:
+            return plain_network.loss(self.machine, self.plan.architecture.network, x)
         if not self.stage.heads:
             return x, None
         return loss_of(self.machine, x)
@@ -241,16 +253,27 @@ class _Step:
         machine.copies = {}
 
     # ---- optimizer
-    def optimize(self, states: States) -> None:
+    def optimize(self, states: States, weights: list[Weight]) -> None:
         """The temporaries of the optimizer's step, on top of all gradients."""
         if profile_of(self.plan.profile).optimizer_temporaries and not self.plan.offload_optimizer:
-            self._temporary(step_temporary_bytes(self.plan, states))
+            self._temporary(step_temporary_bytes(self.plan, states), weights)
         self.meter.mark_high("optimizer step")
         self.meter.enter("end")
 
-    def _temporary(self, nbytes: int) -> None:
-        number = self.meter.add(nbytes, nbytes, "temporaries")
-        self.meter.sub(nbytes, nbytes, "temporaries", number)
+    def _temporary(self, nbytes: int, weights: list[Weight]) -> None:
+        """One figure for the meter; in the list of events a tensor for each trained weight, as foreach kernels make them."""
+        meter = self.meter
+        events, meter.events = meter.events, None
+        number = meter.add(nbytes, nbytes, "temporaries")
+        meter.sub(nbytes, nbytes, "temporaries", number)
+        meter.events = events
+        if events is None:
+            return
+        trained = [weight.elements for weight in weights if weight.trainable for _ in range(weight.count)]
+        sizes = [nbytes * elements // sum(trained) for elements in trained]
+        events += [(meter.numbers + i, size) for i, size in enumerate(sizes, 1) if size]
+        events += [(meter.numbers + i, -size) for i, size in enumerate(sizes, 1) if size]
+        meter.numbers += len(sizes)
 
 
 def global_sizes(machine: Machine) -> dict[str, int]:

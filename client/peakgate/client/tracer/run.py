@@ -1,0 +1,46 @@
+"""From a factory's name to the text of a profile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from peakgate.client.tracer.factory import Subject, subject_of
+from peakgate.client.tracer.profile import document
+from peakgate.client.tracer.step import trace
+
+
+def profile_of(name: str, *, dtype: str, optimizer: str, implementation: str, accumulation: int, seen: Callable[[int], None]) -> str:
+    """Traces MODULE:FACTORY; raises InputError."""
+    subject = subject_of(name, dtype)
+    profile = traced(subject, optimizer=optimizer, implementation=implementation, accumulation=accumulation, seen=seen)
+    return json.dumps({"factory": name} | profile)
+
+
+def traced(
+    subject: Subject,
+    *,
+    optimizer: str = "adamw",
+    implementation: str = "foreach",
+    accumulation: int = 1,
+    seen: Callable[[int], None] = lambda _: None,
+) -> dict[str, Any]:
+    """The profile of a subject as data."""
+    step = trace(subject, optimizer=optimizer, implementation=implementation, accumulation=accumulation, seen=seen)
+    facts = {
+        "torch": str(torch.__version__),
+        "dtype": str(next(subject.model.parameters()).dtype).removeprefix("torch."),
+        "batch_size": next(leaf.shape[0] if leaf.ndim else 1 for leaf in tree_leaves(subject.batch) if isinstance(leaf, torch.Tensor)),
+        "optimizer": {"name": optimizer, "implementation": implementation},
+        "gradient_accumulation_steps": accumulation,
+        "parameters": sum(p.numel() for p in subject.model.parameters()),
+        "trainable_parameters": sum(p.numel() for p in subject.model.parameters() if p.requires_grad),
+        "gradient_bytes": sum(p.nbytes for p in subject.model.parameters() if p.requires_grad),
+        "saved_bytes": step.saved_bytes,
+        "phase_live_bytes": step.phases,
+    }
+    return document(facts, step.resident, step.entries)

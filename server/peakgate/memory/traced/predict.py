@@ -1,0 +1,168 @@
+"""A traced step as a prediction: its allocations in blocks, its order through the allocator's replay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from peakgate.memory.allocator import block_bytes, replay, smallest_cap
+from peakgate.memory.capacity import capability_of
+from peakgate.memory.compose import PHASES, Outside, in_order, ledger
+from peakgate.memory.job import Job
+from peakgate.memory.meter import Event, High, Meter, Point
+from peakgate.memory.plan import Degrees
+from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
+from peakgate.memory.recipes import RECIPES
+from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes, workspace_bytes
+from peakgate.memory.states import States
+from peakgate.memory.traced.read import Profile, Sized, events_of, read, resident_of
+
+RESIDENT_ITEMS = {
+    "parameters": ("parameters", "weights"),
+    "optimizer_states": ("optimizer_states", "optimizer states"),
+    "buffers": ("activations", "buffers"),
+    "inputs": ("activations", "input batch"),
+}
+"""Kind of a resident allocation -> category and item of the ledger."""
+
+THREADS = 2
+"""One cuBLAS workspace for each thread that runs products: forward and autograd."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A step's highest moments, and the events that a replay takes."""
+
+    highs: dict[str, High]
+    points: tuple[Point, ...]
+    events: tuple[Event, ...]
+
+
+def predict_profile(job: Job, world: int) -> Prediction:
+    """Point figures of a traced step on each rank; the job's profile is one that `check` has passed."""
+    profile = read(job.model.profile or {})
+    resident, played = resident_of(profile), play(profile)
+    lines = _lines(job, profile, resident, world)
+    base = sum(line.bytes for line in lines)
+    peaks = {phase: base + played.highs[phase].blocks for phase in PHASES if phase in played.highs}
+    phase = max(reversed(peaks), key=lambda name: peaks[name])
+    outside = Outside(context=CONTEXT_BYTES, communication=communication_bytes(_degrees(world)))
+    extra = tuple(line.bytes for line in lines if line.item.startswith(("cuBLAS", "DDP")))
+    replayed = _replayed(profile, extra)
+    reserved, required = (max(each, peaks[phase]) for each in replayed)
+    states = _states(lines, profile)
+    exact = sum(each.nbytes for each in resident) + sum(line.bytes for line in lines if line.item.startswith("DDP"))
+    return Prediction(
+        live_bytes=exact + max(high.live for high in played.highs.values()),
+        allocated_bytes=peaks[phase],
+        reserved_bytes=reserved,
+        device_bytes=reserved + outside.total,
+        required_bytes=required + outside.total,
+        host_bytes=0,
+        parameters=profile.parameters,
+        trainable_parameters=profile.trainable_parameters,
+        saved_activation_bytes_per_layer=profile.saved_bytes,
+        peak_phase=phase,
+        phase_peaks=in_order(states, peaks, required - peaks[phase] + outside.total),
+        pipeline_stage=0,
+        rank_reason="every rank holds the same" if world > 1 else "the only GPU",
+        ledger=ledger(lines, played.highs[phase], reserved - peaks[phase], outside),
+        timeline=tuple(TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in played.points),
+        group=f"profile/{'ddp' if world > 1 else 'none'}/{profile.dtype}",
+        undecided=contradictions(job, profile),
+        states_bytes=states.resident,
+        assumptions=(f"model.profile: a step of {profile.source}: batch {profile.batch_size}, {profile.optimizer}",),
+    )
+
+
+def play(profile: Profile) -> Played:
+    """Counts the step."""
+    meter = Meter(block_bytes, events=[])
+    numbers: list[tuple[int, Sized]] = []
+    for word in events_of(profile):
+        if isinstance(word, str):
+            if meter.phase:
+                meter.mark_high(meter.phase)
+            meter.enter(word)
+        elif isinstance(word, Sized):
+            counted = word if word.category in meter.by else Sized(category="temporaries", nbytes=word.nbytes)
+            numbers.append((meter.add(word.nbytes, block_bytes(word.nbytes), counted.category), counted))
+        else:
+            number, freed = numbers[word.place]
+            meter.sub(freed.nbytes, block_bytes(freed.nbytes), freed.category, number)
+    meter.mark_high(meter.phase)
+    meter.enter("end")
+    return Played(highs=meter.highs, points=tuple(meter.points), events=tuple(meter.events or ()))
+
+
+@lru_cache(maxsize=64)
+def _replayed(profile: Profile, extra: tuple[int, ...]) -> tuple[int, int]:
+    """(reserved, required) bytes."""
+    sizes = [*(each.nbytes for each in resident_of(profile)), *extra]
+    steps = [list(play(profile).events)] * 2
+    seen = replay(sizes, steps)
+    return seen.reserved_bytes, smallest_cap(sizes, steps, seen.allocated_bytes, seen.reserved_bytes)
+
+
+def _lines(job: Job, profile: Profile, resident: tuple[Sized, ...], world: int) -> list[LedgerLine]:
+    """What lives all step long, in blocks."""
+    lines = [
+        LedgerLine(category=category, item=item, bytes=sum(block_bytes(each.nbytes) for each in resident if each.category == kind))
+        for kind, (category, item) in RESIDENT_ITEMS.items()
+    ]
+    lines.append(LedgerLine(category="temporaries", item="cuBLAS workspace", bytes=THREADS * workspace_bytes(capability_of(job))))
+    if world > 1:
+        lines.append(LedgerLine(category="communication", item="DDP gradient buckets", bytes=profile.gradient_bytes))
+    return [line for line in lines if line.bytes]
+
+
+def _states(lines: list[LedgerLine], profile: Profile) -> States:
+    by = {line.category: line.bytes for line in lines if line.category in ("parameters", "optimizer_states")}
+    return States(
+        parameters=by.get("parameters", 0),
+        gradients=0,
+        master_weights=0,
+        optimizer_states=by.get("optimizer_states", 0),
+        elements=profile.parameters,
+        trainable=profile.trainable_parameters,
+        trained_bytes=profile.gradient_bytes,
+        largest=0,
+    )
+
+
+def _degrees(world: int) -> Degrees:
+    return Degrees(world=world, data=world, sharding="ddp" if world > 1 else "none")
+
+
+def contradictions(job: Job, profile: Profile) -> tuple[str, ...]:
+    """What the job states otherwise than the traced step had it: the answer is then UNDECIDED."""
+    stated = {
+        "batch.micro_batch_size": (job.batch.micro_batch_size or None, profile.batch_size),
+        "batch.gradient_accumulation_steps": (_several(job.batch.gradient_accumulation_steps), _several(profile.accumulation)),
+        "optimizer.name": (job.optimizer.name, profile.optimizer),
+        "optimizer.implementation": (job.optimizer.implementation, profile.implementation),
+        "precision.recipe": (_recipe_dtype(job), profile.dtype),
+        "parallelism.sharding": (job.parallelism.sharding or None, "ddp" if job.parallelism.sharding == "ddp" else "none"),
+    }
+    differing = {path: pair for path, pair in stated.items() if pair[0] not in (None, pair[1])}
+    out = [f"{path}: {said} is stated, the profile was traced with {was}" for path, (said, was) in differing.items()]
+    degrees = (job.parallelism.tensor, job.parallelism.pipeline, job.parallelism.context, job.parallelism.expert)
+    if max(each or 1 for each in degrees) > 1:
+        out.append("parallelism: a traced model is counted whole on each rank")
+    if job.lora or job.checkpointing.mode not in (None, "none") or job.frozen:
+        out.append("lora, checkpointing, frozen: they are part of the traced model; leave them out of the job")
+    if job.method.name not in (None, "pretrain", "sft") or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
+        out.append("method, evaluate, save: only the traced step is counted")
+    return tuple(out)
+
+
+def _several(steps: int | None) -> str | None:
+    return None if steps is None else "several" if steps > 1 else "one"
+
+
+def _recipe_dtype(job: Job) -> str | None:
+    """The format that a recipe's weights have; autocast is not traced."""
+    recipe = job.precision.recipe
+    if recipe is None:
+        return None
+    return recipe if RECIPES[recipe].autocast else RECIPES[recipe].parameters
