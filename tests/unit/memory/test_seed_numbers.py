@@ -51,7 +51,7 @@ from peakgate.memory.meter import Meter
 from peakgate.memory.pipeline import stages
 from peakgate.memory.predict import predict
 from peakgate.memory.recipes import RECIPES
-from peakgate.memory.resolve import sequence_of
+from peakgate.memory.lengths import sequence_of
 from peakgate.memory.states import Weight, states_of
 from peakgate.memory.step import walk
 from peakgate.memory.suggest import FULL_CHECKPOINTING_TIME, fixes
