@@ -19,8 +19,10 @@ def embedded(machine: Machine, stack: Stack) -> Tensor:
     """Runs the embedding block of a stack; what its model names while the layers run stays."""
     tables = dict(index_tables(machine))
     machine.globals |= tables
-    ids = Tensor(_ids(machine, stack), machine.dims["T"], 1, INT64)
+    itemsize = machine.dims["act"] if machine.roles.get("inputs") in ("images", "sound") and not stack.decodes else INT64
+    ids = Tensor(_ids(machine, stack), machine.dims["T"], 1, itemsize)
     x = machine.block(BLOCKS[machine.roles["embed"]], [ids], machine.dims["h"], locals_stay=True)
+    ids.storage.drop()
     for name in WITHIN:
         if name in tables:
             machine.globals.pop(name).storage.drop()

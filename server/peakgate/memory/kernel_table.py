@@ -92,7 +92,7 @@ first_token  | y~x               | x: gx=x                                    # 
 zeros        | y=out:act         | x: gx~gy
 expand_batch | y~x               | x: gx=x                                    # the gradient is summed over the batch
 where_causal | m!=square:1 y=x   | x(m): gx=x
-efficient_biased(q,k,v,c) | y=q l!=lse32:4 r!=rng | q,k,v,c(q,k,v,y,l,r,c): gq=q gk=k gv=v gc=c*b
+efficient_biased(q,k,v,c) | y=q l!=lse32:4 r!=one:16 | q,k,v,c(q,k,v,y,l,r,c): gq=q gk=k gv=v gc=c*b
 # ---- mixture of experts; int64 results carry no gradient
 experts_mm(x) | o!=E:4 y=out     | w(x,o): gw=w; x(w,o): gx=x
 gather(x,i)  | y=out             | x(i): z=x gx=x -z                          # index_put into zeros
