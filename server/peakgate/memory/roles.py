@@ -23,6 +23,7 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
         roles["cross_core"] = _core(plan, roles["cross_core"], masked=False)
     if plan.formats.autocast:
         roles |= {"for_matmul": "half_for_matmul", "power": "power_fp32", "bias_cast": "to_half", "loss_cast": "to_float32"}
+        roles["softmax_up"] = "softmax_fp32"  # aten autocast_mode.h: softmax is in the list of fp32_set_opt_dtype
     renames = dict(profile_of(plan.profile).renames)
     for kernel in sorted(plan.fused_kernels):
         renames |= FUSED_KERNELS.get(kernel, {})
