@@ -28,6 +28,16 @@ class Family:
     rope_tables: int = 1
     masks: int = 1
     rotary_share: float = 1.0
+    max_positions: int = 1024
+    """Rows of a learned position table when nothing is said (the family's configuration_*.py)."""
+    encoder: tuple[str, ...] = ()
+    """Kinds of the layers of an encoder in front of the decoder; a family of one stack has none."""
+    decoder: Roles = field(default_factory=dict)
+    """Roles that are others in the decoder of two stacks."""
+    heads: Mapping[str, Roles] = field(default_factory=dict)
+    """Roles of heads other than the family's own, by `model.transformer.head`."""
+    frozen: frozenset[str] = frozenset()
+    """Weights that the model itself never trains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,3 +59,6 @@ class Architecture:
     flags: frozenset[str] = field(default=frozenset())
     network: Network | None = None
     """A plain network, which has no blocks, roles or layers of its own."""
+    encoder: tuple[str, ...] = ()
+    decoder: Roles = field(default_factory=dict)
+    frozen: frozenset[str] = frozenset()

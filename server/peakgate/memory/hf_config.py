@@ -9,6 +9,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from peakgate.memory.encoder_config import DROPOUT_KEYS, EncoderExtras, dropout_of, encoder_extras, knows
+from peakgate.memory.encoder_config import NAMES as OWN_NAMES
+from peakgate.memory.encoder_config import POSITIONS as OWN_POSITIONS
 from peakgate.memory.job import Transformer
 
 Config = Mapping[str, object]
@@ -31,7 +34,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 
 POSITIONS = ("n_positions", "max_position_embeddings", "max_seq_len")
-LEARNED = ("gpt2", "opt", "bert", "roberta", "mpt", "gpt_bigcode")
+LEARNED = ("gpt2", "opt", "bert", "roberta", "mpt", "gpt_bigcode", "bart", "whisper")
 
 HIDDEN_DROPOUT = {
     "gpt2": "resid_pdrop",
@@ -39,11 +42,10 @@ HIDDEN_DROPOUT = {
     "gpt_neox": "hidden_dropout",
     "phi3": "resid_pdrop",
     "falcon": "hidden_dropout",
-    "bert": "hidden_dropout_prob",
 }
-ATTENTION_DROPOUT = {"gpt2": "attn_pdrop", "bert": "attention_probs_dropout_prob"}
+ATTENTION_DROPOUT = {"gpt2": "attn_pdrop"}
 ROTARY = ("rotary_pct", "partial_rotary_factor")
-SHARES = (*ROTARY, *dict.fromkeys((*HIDDEN_DROPOUT.values(), *ATTENTION_DROPOUT.values(), "attention_dropout")))
+SHARES = (*ROTARY, *dict.fromkeys((*HIDDEN_DROPOUT.values(), *ATTENTION_DROPOUT.values(), "attention_dropout", *DROPOUT_KEYS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,8 @@ class Extras:
     """Falcon's second decoder, which a count of key-value heads does not tell from the first."""
     pattern: int = 0
     """Layers of a repeating pattern whose last one is global; 0: the family's own."""
+    encoder: EncoderExtras = EncoderExtras()
+    """What only an encoder's config says."""
 
 
 def read(config: Config) -> tuple[Transformer, Extras]:
@@ -75,9 +79,9 @@ def read(config: Config) -> tuple[Transformer, Extras]:
         kv_heads=1 if _multi_query(c) else _size(c, "kv_heads"),
         head_dim=_size(c, "head_dim"),
         ffn_hidden_size=_size(c, "ffn_hidden_size"),
-        vocab_size=_size(c, "vocab_size"),
+        vocab_size=_size(c, "vocab_size") or _classes(block, c),
         tied_embeddings=tied if isinstance(tied, bool) else None,
-        max_positions=_integer(c, *POSITIONS) if block in LEARNED else 0,
+        max_positions=_integer(c, OWN_POSITIONS.get(block, ""), *POSITIONS) if block in LEARNED else 0,
         encoder_layers=_size(c, "encoder_layers"),
         sliding_window=0 if c.get("use_sliding_window") is False else _size(c, "sliding_window"),
         experts=_size(c, "experts"),
@@ -111,7 +115,12 @@ def _text(config: Config) -> tuple[str, Config]:
 
 
 def _size(c: Config, name: str) -> int | None:
-    return _integer(c, *NAMES[name])
+    return _integer(c, *OWN_NAMES.get(str(c.get("model_type")), {}).get(name, ()), *NAMES[name])
+
+
+def _classes(block: str, c: Config) -> int | None:
+    """Classes of a model that has no vocabulary (configuration_utils.py: num_labels = 2)."""
+    return dict(encoder_extras(block, c).sizes).get("labels", 2) if block == "vit" else None
 
 
 def _multi_query(c: Config) -> bool:
@@ -122,14 +131,16 @@ def _multi_query(c: Config) -> bool:
 def _extras(block: str, c: Config) -> Extras:
     patterns = c.get("layer_types")
     pattern = list(patterns).index("full_attention") + 1 if isinstance(patterns, list | tuple) and "full_attention" in patterns else 0
+    own = knows(block)
     return Extras(
         attention_bias=c.get("attention_bias") is True,
-        attention_dropout=_share(c, ATTENTION_DROPOUT.get(block, "attention_dropout")),
-        hidden_dropout=_share(c, HIDDEN_DROPOUT.get(block, "")),
+        attention_dropout=dropout_of(block, "attention", c) if own else _share(c, ATTENTION_DROPOUT.get(block, "attention_dropout")),
+        hidden_dropout=dropout_of(block, "hidden", c) if own else _share(c, HIDDEN_DROPOUT.get(block, "")),
         rotary_share=next((value for key, value in shares(c) if key.rsplit(".", 1)[-1] in ROTARY), None),
         normalises_top_k=c.get("norm_topk_prob") is True,
         new_decoder=c.get("new_decoder_architecture") is True,
         pattern=pattern if block == "gemma3" or block == "gemma3_text" else 0,
+        encoder=encoder_extras(block, c),
     )
 
 

@@ -83,6 +83,16 @@ logits_textbook | y=out:4 | w: gw=w; x: gx=x                            # Korthi
 loss_textbook(x,t) | y=four | x: gx=x
 # Liger ops/fused_linear_cross_entropy.py: both gradients are made in forward, chunk by chunk
 fused_loss    | g!=w k!=x c=chunk e=chunk -c -e y=four | w,x(k,g): gx~k gw~g
+# ---- encoders: patches and frames, tables added as they are, a bias on the scores
+convolution  | y=out             | x(w): gx=x; w(x): gw=w; b: gb=b            # convolution_backward: all of it at once
+convolution_plain | y=out        | x(w): gx=x; w(x): gw=w
+prepend      | y=out             | x: gx~gy; w: gw=w                          # cat with a learned token: the gradient is a view and a sum
+add_table    | y=x               | x: gx~gy; w: gw=w                          # a learned table, shared by the batch
+first_token  | y~x               | x: gx=x                                    # select_backward: zeros of the whole input
+zeros        | y=out:act         | x: gx~gy
+expand_batch | y~x               | x: gx=x                                    # the gradient is summed over the batch
+where_causal | m!=square:1 y=x   | x(m): gx=x
+efficient_biased(q,k,v,c) | y=q l!=lse32:4 r!=one:16 | q,k,v,c(q,k,v,y,l,r,c): gq=q gk=k gv=v gc=c*b
 # ---- mixture of experts; int64 results carry no gradient
 experts_mm(x) | o!=E:4 y=out     | w(x,o): gw=w; x(w,o): gx=x
 gather(x,i)  | y=out             | x(i): z=x gx=x -z                          # index_put into zeros

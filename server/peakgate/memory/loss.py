@@ -14,7 +14,8 @@ CHUNKS = 8
 def loss_of(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor | None]:
     """(loss, logits that the model's output keeps); lets go of the hidden state `x`, which the forward function names to its end."""
     machine.category = "logits"
-    loss, logits = {"fused": _fused, "chunked": _chunked}.get(machine.plan.loss, _full)(machine, x)
+    whole = _plain if machine.roles.get("objective") == "plain" else _full
+    loss, logits = {"fused": _fused, "chunked": _chunked}.get(machine.plan.loss, whole)(machine, x)
     machine.category = "temporaries"
     x.storage.drop()
     machine.meter.mark_high("loss")
@@ -31,6 +32,17 @@ def _full(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
     machine.meter.enter("loss")
     (loss,) = machine.call("causal_loss", "", [upcast, labels], None)
     for storage in [upcast.storage, padded, labels.storage, *([] if machine.plan.keep_logits else [logits.storage])]:
+        storage.drop()
+    return loss, logits
+
+
+def _plain(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
+    """torch.nn.CrossEntropyLoss of the logits in their own format, with the labels of the batch (models/{bert,t5,vit}/modeling_*.py)."""
+    (logits,) = machine.call("head", "head", [x], machine.dims["V"])
+    labels = Tensor(machine.tape.allocate(0), logits.rows, 1, 8)
+    machine.meter.enter("loss")
+    (loss,) = machine.call("plain_loss", "", [logits, labels], None)
+    for storage in [labels.storage, *([] if machine.plan.keep_logits else [logits.storage])]:
         storage.drop()
     return loss, logits
 

@@ -11,9 +11,9 @@ from peakgate.memory.kernel_table import KERNELS
 from peakgate.memory.kernels import Step
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.meter import Meter
-from peakgate.memory.parallel import rank_dims
 from peakgate.memory.plan import Plan
 from peakgate.memory.roles import promoted, roles_of, transposed
+from peakgate.memory.stacks import sizes_of
 from peakgate.memory.tape import INT64, Layer, Node, Operand, Parameter, RecomputedError, Storage, Tape, Tensor
 
 COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head"})
@@ -31,9 +31,11 @@ class Machine:
 
     def __init__(self, plan: Plan, meter: Meter) -> None:
         self.plan, self.meter, self.arch = plan, meter, plan.architecture
-        self.dims = rank_dims(plan)
+        kinds = dict.fromkeys((*self.arch.encoder, *self.arch.pattern))
+        self.sizes = {kind: sizes_of(plan, kind) for kind in kinds} if self.arch.encoder else dict.fromkeys(kinds, sizes_of(plan, "every"))
+        self.dims = self.sizes[self.arch.pattern[-1]]
         self.tape = Tape(meter, self.dims)
-        self.kinds = {kind: roles_of(plan, kind) for kind in dict.fromkeys(self.arch.pattern)}
+        self.kinds = {kind: roles_of(plan, kind) for kind in kinds}
         self.roles = self.kinds[self.arch.pattern[-1]]
         self.globals: dict[str, Tensor] = {}
         self.parameters: dict[Layer, list[Parameter]] = {}
@@ -42,7 +44,7 @@ class Machine:
         self.category = "temporaries"
         self.copies: dict[int, tuple[Layer, Tensor]] = {}
         self.caching = True
-        self.model_locals: list[Tensor] = []  # what the model's own forward still names while the layers run
+        self.model_locals: dict[str, Tensor] = {}  # what the model's own forward still names while the layers run
         self.leaves: list[tuple[Node, Storage]] = []
         self.special: dict[str, Callable[[Machine, list[Tensor]], Tensor]] = {}  # operations that are more than blocks
         self.casts = {"to_compute": self.dims["act"], "to_adapter": self.dims["adapter"], "to_float32": 4, "to_half": 2}
@@ -95,7 +97,7 @@ class Machine:
             raise
         result = scope.pop("return")
         if locals_stay:
-            self.model_locals = list(scope.values())
+            self.model_locals = scope
             return result
         for value in scope.values():
             value.storage.drop()
@@ -134,6 +136,8 @@ class Machine:
 
     def _rows(self, operation: str, tag: str, x: Tensor) -> int:
         """Tokens of the output: whole behind a column-parallel layer, split along the sequence behind a row-parallel one."""
+        if f"rows.{tag}" in self.dims:
+            return self.dims[f"rows.{tag}"]
         if operation.startswith(("linear", "logits")):
             return self.dims["T"] if tag in COLUMN and x.rows == self.dims["Ts"] else self.dims["Ts"] if tag in ROW else x.rows
         return self.dims["Ts"] if operation == "embedding" and tag == "V" else x.rows
@@ -192,13 +196,13 @@ class Machine:
     def _weight(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> Parameter:
         """The next weight of this layer: made on the first run, found again when the layer is run again."""
         known, i = self.parameters.setdefault(self.layer, []), self.cursor.get(self.layer, 0)
+        if name == "w" and i > 0 and (tag == "V" or (tag == "head" and self.arch.tied)):
+            tied = next((weight for weight in known[:i] if weight.name == "embedding.V"), None)
+            if tied is not None:
+                return tied
         self.cursor[self.layer] = i + 1
         if i < len(known):
             return known[i]
-        if tag == "head" and self.arch.tied:
-            tied = next((weight for weight in known if weight.name == "embedding.V"), None)
-            if tied is not None:
-                return tied
         adapter = operation == "linear_adapter"
         lora = self.plan.lora
         known.append(
@@ -206,15 +210,17 @@ class Machine:
                 name="adapter." + tag if adapter else _weight_name(operation, tag),
                 elements=self._elements(operation, name, tag, x, width),
                 itemsize=self.dims["adapter" if adapter else "weight"],
-                trainable=adapter or lora is None,
+                trainable=adapter or (lora is None and tag not in self.arch.frozen),
                 resident=self.plan.formats.resident_gradients,
             )
         )
         return known[-1]
 
     def _elements(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> int:
-        if operation.startswith("embedding"):
-            return self.dims[tag] * (width or 1)
+        if operation.startswith(("embedding", "convolution")):
+            return (self.dims[tag] if name == "w" else 1) * (width or 1)
+        if operation in ("add_table", "prepend"):
+            return self.dims.get(tag, 1) * x.width
         if operation == "experts_mm":
             k = self.dims["k"]
             return self.dims["E"] * (x.width // k) * ((width or k) // k)
@@ -225,12 +231,19 @@ class Machine:
     # ---- layers
     def run_layer(self, layer: Layer, kind: str, x: Tensor) -> Tensor:
         """One layer of the given kind on its own weights."""
-        before = self.layer, self.tape.layer, self.roles
-        self.layer, self.tape.layer, self.cursor[layer], self.roles = layer, layer, 0, self.kinds[kind]
+        before = self.layer, self.tape.layer, self.roles, self.dims
+        self.layer, self.tape.layer, self.cursor[layer] = layer, layer, 0
+        self.enter(kind)
         try:
             return self.block(BLOCKS[self.roles["layer"]], [x], None)
         finally:
-            self.layer, self.tape.layer, self.roles = before
+            self.layer, self.tape.layer, self.roles, self.dims = before
+            self.tape.dims = self.dims
+
+    def enter(self, kind: str) -> None:
+        """From here on roles and sizes are those of the layers of `kind`."""
+        self.roles, self.dims = self.kinds[kind], self.sizes[kind]
+        self.tape.dims = self.dims
 
     def leaf(self, x: Tensor) -> Tensor:
         """A tensor that asks for a gradient itself; the graph holds it and its gradient to the end (peft: enable_input_require_grads)."""

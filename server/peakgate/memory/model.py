@@ -8,6 +8,7 @@ from functools import lru_cache
 from peakgate.memory import hf_config
 from peakgate.memory.architecture import Architecture, Family
 from peakgate.memory.catalog.models import find_model
+from peakgate.memory.encoder_config import defaults_of
 from peakgate.memory.families import FAMILIES, LLAMA, STAND_INS
 from peakgate.memory.hf_config import Extras
 from peakgate.memory.job import Model, Operations, Transformer
@@ -24,9 +25,6 @@ class Described:
     undecided: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 
-
-GPT2_POSITIONS = 1024
-"""transformers models/gpt2/configuration_gpt2.py: n_positions=1024."""
 
 OPT_OFFSET = 2
 """transformers models/opt/modeling_opt.py: OPTLearnedPositionalEmbedding, offset = 2."""
@@ -110,12 +108,35 @@ def _with_dimensions(t: Transformer, extras: Extras) -> Described:
         key = stand_in
     if not t.vocab_size:
         undecided += ("model: vocab_size is not stated; embedding and logits are left out",)
+    undecided += _uncounted_head(t, FAMILIES[key], extras)
     return Described(architecture=architecture_of(t, FAMILIES[key], extras, stand_in), undecided=undecided)
+
+
+def _head_of(t: Transformer, extras: Extras) -> str:
+    return t.head or extras.encoder.head or "lm"
+
+
+def _uncounted_head(t: Transformer, family: Family, extras: Extras) -> tuple[str, ...]:
+    """A head that a family of encoders does not have a row for; a decoder's is counted as a language model's."""
+    head = _head_of(t, extras)
+    if head == "lm" or head in family.heads or family.roles.get("objective") != "plain":
+        return ()
+    return (f"model.transformer.head: {head} has no kernels in {t.block!r}; figures are those of its own head",)
+
+
+def _roles_of(t: Transformer, family: Family, extras: Extras) -> dict[str, str]:
+    """The family's roles, and what this model's config and head replace."""
+    roles = {**family.roles, **family.heads.get(_head_of(t, extras), {}), **dict(extras.encoder.roles)}
+    if t.block == "qwen3_moe" and not extras.normalises_top_k:
+        roles["normalise_top_k"] = "pass"
+    if roles["head"] == "head_t5" and t.tied_embeddings is False:
+        roles["head"] = "head_linear"
+    return roles
 
 
 def _family_key(t: Transformer, extras: Extras) -> str:
     falcon = "falcon_mqa" if t.kv_heads == 1 and not extras.new_decoder else "falcon"
-    block = {"gemma3_text": "gemma3", "qwen2_5": "qwen2", "falcon": falcon}.get(t.block, t.block)
+    block = {"gemma3_text": "gemma3", "qwen2_5": "qwen2", "falcon": falcon, "xlm-roberta": "roberta"}.get(t.block, t.block)
     if block == "llama" and (t.experts or 0) > 0:
         return "llama-moe"
     return block
@@ -126,24 +147,25 @@ def architecture_of(t: Transformer, family: Family, extras: Extras, stand_in: st
     textbook = t.block == "gpt"  # seed A's layer has three dropouts
     rotary = _rotary(t, family, extras)
     positions = _positions(t, family)
-    roles = dict(family.roles)
-    if t.block == "qwen3_moe" and not extras.normalises_top_k:
-        roles["normalise_top_k"] = "pass"
+    roles = _roles_of(t, family, extras)
     if textbook and positions:
         roles["embed"] = "embed_positions"
     return Architecture(
         block=t.block,
         roles=roles,
-        dims=_dims(t, family, rotary),
+        dims=_dims(t, family, rotary) | _own_dims(t, family, extras),
         pattern=("local",) * (extras.pattern - 1) + ("global",) if extras.pattern > 1 else family.pattern,
         tied=family.tied if t.tied_embeddings is None else t.tied_embeddings,
-        biases=family.biases | (frozenset({"q", "k", "v", "o"}) if extras.attention_bias else frozenset()),
+        biases=(family.biases | (frozenset({"q", "k", "v", "o"}) if extras.attention_bias else frozenset())) - extras.encoder.plain_linears,
         positions=positions,
         buffer_bytes=(2 if t.block == "falcon" else 4) * rotary,  # inv_freq, one or two of rotary / 2 fp32 elements
         attention_dropout=0.1 if textbook else extras.attention_dropout,
         hidden_dropout=0.1 if textbook else extras.hidden_dropout,
         stand_in=stand_in,
         flags=frozenset({"positions_per_token"}) if family.positions == "offset" else frozenset(),
+        encoder=family.encoder,
+        decoder=family.decoder,
+        frozen=family.frozen,
     )
 
 
@@ -160,9 +182,17 @@ def _rotary(t: Transformer, family: Family, extras: Extras) -> int:
 
 def _positions(t: Transformer, family: Family) -> int:
     """Rows of a learned position table."""
-    if family.positions == "rotary":
+    if family.positions in ("rotary", "none"):
         return t.max_positions or 0
-    return (t.max_positions or GPT2_POSITIONS) + (OPT_OFFSET if family.positions == "offset" else 0)
+    return (t.max_positions or family.max_positions) + (OPT_OFFSET if family.positions == "offset" else 0)
+
+
+def _own_dims(t: Transformer, family: Family, extras: Extras) -> dict[str, int]:
+    """Sizes that only encoders have: token types, buckets, pictures, sound, the encoder's own feed-forward part."""
+    sizes = defaults_of(_family_key(t, extras)) | dict(extras.encoder.sizes)
+    if not family.encoder:
+        return sizes
+    return {"encoder_layers": t.encoder_layers or 0, "encoder_f": t.ffn_hidden_size or 4 * (t.hidden_size or 0)} | sizes
 
 
 def _dims(t: Transformer, family: Family, rotary: int) -> dict[str, int]:

@@ -58,6 +58,10 @@ class Plan:
     architecture: Architecture
     micro_batch: int
     sequence: int
+    target: int = 0
+    """Tokens of the decoder of two stacks; `sequence` is then the encoder's."""
+    image: int = 0
+    patch: int = 0
     accumulation: int = 1
     profile: str = "huggingface"
     attention: str = "sdpa"

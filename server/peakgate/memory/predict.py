@@ -9,10 +9,11 @@ from peakgate.memory.capacity import capability_of
 from peakgate.memory.check import check, world_of
 from peakgate.memory.compose import compose
 from peakgate.memory.job import Job
+from peakgate.memory.lengths import lengths_of
 from peakgate.memory.model import describe
 from peakgate.memory.pipeline import distinct, stages
 from peakgate.memory.prediction import Prediction
-from peakgate.memory.resolve import resolve, sequence_of
+from peakgate.memory.resolve import resolve
 from peakgate.memory.runtime import workspace_bytes
 from peakgate.memory.traced.predict import predict_profile
 
@@ -27,7 +28,7 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
         return predict_profile(job, world_of(job))
     described = describe(job.model)
     world = world_of(job)
-    if described.architecture is None or not job.batch.micro_batch_size or not sequence_of(job):
+    if described.architecture is None or not job.batch.micro_batch_size or not lengths_of(job, described.architecture).sequence:
         return states_only(job, described, world)
     resolved = resolve(job, described.architecture, world)
     plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability_of(job)))

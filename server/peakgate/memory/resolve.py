@@ -8,6 +8,7 @@ from peakgate.memory.architecture import Architecture
 from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.job import Job
+from peakgate.memory.lengths import lengths_of
 from peakgate.memory.plan import Degrees, Formats, LoraPlan, Plan
 from peakgate.memory.profiles import PROFILES
 from peakgate.memory.recipes import formats_of
@@ -33,6 +34,13 @@ LORA_NAMES = {
     "dense_4h_to_h": "down",
     "gate_up_proj": "gate_up",
     "output_proj": "o",
+    "query": "q",
+    "key": "k",
+    "value": "v",
+    "wi": "up",
+    "wi_0": "gate",
+    "wi_1": "up",
+    "wo": "down",
     "w1": "gate",
     "w2": "down",
     "w3": "up",
@@ -89,10 +97,16 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     attention = fill.text(job.attention.implementation, "attention.implementation")
     packed = fill.flag(job.batch.packed, "batch.packed")
     mask = fill.text(job.attention.mask, "attention.mask")
+    lengths = lengths_of(job, architecture)
+    if architecture.encoder and not job.batch.target_length:
+        fill.assumptions.append(f"batch.target_length: {lengths.target} (as long as the stated sequence)")
     plan = Plan(
         architecture=architecture,
         micro_batch=job.batch.micro_batch_size or 0,
-        sequence=sequence_of(job),
+        sequence=lengths.sequence,
+        target=lengths.target,
+        image=lengths.image,
+        patch=lengths.patch,
         accumulation=fill.whole(job.batch.gradient_accumulation_steps, "batch.gradient_accumulation_steps"),
         profile=framework if framework in PROFILES else "huggingface",
         framework=framework,
@@ -126,26 +140,6 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         offload_activations=job.offload.activations not in (None, "none"),
     )
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
-
-
-def sequence_of(job: Job) -> int:
-    """Tokens of one sequence; of an image the patches of its two axes and one class token. 0 when neither is stated.
-
-    An example of a plain network is one row of its own shape.
-    """
-    batch = job.batch
-    if job.model.operations is not None:
-        return 1
-    if batch.sequence_length:
-        return batch.sequence_length
-    if batch.image_size and batch.patch_size:
-        return (batch.image_size // batch.patch_size) ** 2 + 1
-    if batch.grid and len(batch.grid) == len(batch.patch):
-        tokens = 1
-        for points, edge in zip(batch.grid, batch.patch, strict=True):
-            tokens *= -(-points // edge)
-        return tokens
-    return 0
 
 
 def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver) -> float:
@@ -265,6 +259,8 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("lora.base_dtype: what preparing a quantised model casts to float32 is not counted")
     if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook":
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
+    if plan.architecture.encoder and plan.degrees.pipeline > 1:
+        out.append("parallelism.pipeline: what an encoder sends to the stages of a decoder is not counted")
     if plan.degrees.context > 1 or plan.degrees.expert > 1:
         out.append("parallelism: buffers of context and expert parallelism are not counted")
     return tuple(out)

@@ -14,18 +14,22 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     arch, attention = plan.architecture, "eager" if plan.attention == "eager" else "sdpa"
     masked = _masked(plan, kind)
     roles = _defaults(plan, masked=masked)
-    roles |= {role: block for role, block in arch.roles.items() if "/" not in role}
-    roles |= {role.split("/")[1]: block for role, block in arch.roles.items() if role.startswith(attention + "/")}
+    own = {**arch.roles, **arch.decoder} if kind == "decoder" else arch.roles
+    roles |= {role: block for role, block in own.items() if "/" not in role}
+    roles |= {role.split("/")[1]: block for role, block in own.items() if role.startswith(attention + "/")}
     core = _core(plan, roles["core"], masked=masked)
     roles["core"] = core
+    if "cross_core" in roles:
+        roles["cross_core"] = _core(plan, roles["cross_core"], masked=False)
     if plan.formats.autocast:
-        roles |= {"for_matmul": "half_for_matmul", "power": "power_fp32"}
+        roles |= {"for_matmul": "half_for_matmul", "power": "power_fp32", "bias_cast": "to_half", "loss_cast": "to_float32"}
+        roles["softmax_up"] = "softmax_fp32"  # aten autocast_mode.h: softmax is in the list of fp32_set_opt_dtype
     renames = dict(profile_of(plan.profile).renames)
     for kernel in sorted(plan.fused_kernels):
         renames |= FUSED_KERNELS.get(kernel, {})
     roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
     final = roles["norm"] + profile_of(plan.profile).final_norm_suffix
-    roles["final"] = final if final in KERNELS or final in BLOCKS else roles["norm"]
+    roles["final"] = own.get("final") or (final if final in KERNELS or final in BLOCKS else roles["norm"])
     if plan.checkpointing == "selective" and plan.attention == "eager":
         roles |= {"core": "rebuilt_core", "core_inside": roles["core"]}
     return roles
@@ -45,6 +49,11 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "for_matmul": "contiguous_if_transposed",
         "softmax_up": "softmax_fp32",
         "soft_cap": "pass",
+        "mask_scores": "add_small",
+        "bias_cast": "pass",
+        "loss_cast": "pass",
+        "dropout_activation": "pass",
+        "cross_leaf": "leaf" if plan.checkpointing == "full" else "pass",
         "dropout_embedding": "pass",
         "require_grad": "leaf" if plan.lora and plan.checkpointing == "full" else "pass",
         "dropout_hidden": "dropout" if plan.dropout_hidden else "pass",
@@ -63,6 +72,8 @@ def _masked(plan: Plan, kind: str) -> bool:
 def _core(plan: Plan, core: str, *, masked: bool) -> str:
     """The attention core: a mask excludes the flash kernel, and so does fp32 (aten cuda/sdp_utils.cpp)."""
     formats, roles = plan.formats, plan.architecture.roles
+    if core.startswith("core_bias"):  # the bias is a mask of its own
+        return core
     if masked:
         return roles.get("always_masked", "core_efficient_half" if formats.autocast else "core_efficient")
     if formats.autocast:
@@ -72,7 +83,12 @@ def _core(plan: Plan, core: str, *, masked: bool) -> str:
     return "core_flash_repeated" if plan.repeats_heads and core == "core_flash" else core
 
 
-SMALLER_FIRST = {"add": "add_promoted", "multiply": "multiply_promoted", "multiply_by": "multiply_by_promoted"}
+SMALLER_FIRST = {
+    "add": "add_promoted",
+    "multiply": "multiply_promoted",
+    "multiply_by": "multiply_by_promoted",
+    "multiply_rows": "weigh_promoted",
+}
 LARGER_FIRST = {"add": "add_promoted_right"}
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from peakgate.memory.allocator import block_bytes
 from peakgate.memory.census import Census
 from peakgate.memory.checkpoint import Segment, rebuilt_core
-from peakgate.memory.library import BLOCKS
+from peakgate.memory.embedding import embedded, global_sizes
+from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
@@ -16,9 +17,10 @@ from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import SHARDED, Sharding
+from peakgate.memory.stacks import Stack, stacks_of
 from peakgate.memory.states import States, Weight, states_of, step_temporary_bytes, weights_of
-from peakgate.memory.stretches import Stretch, stretches
-from peakgate.memory.tape import Storage, Tensor
+from peakgate.memory.stretches import Stretch
+from peakgate.memory.tape import Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,32 +59,29 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
         weights=weights,
         held_per_micro_batch=sum(step.held.values()),
         points=tuple(meter.points),
-        input_bytes=input_bytes(plan, step.machine) if profile.tables else 0,
+        input_bytes=input_bytes(plan, step.machine.dims) if profile.tables else 0,
         events=tuple(meter.events or ()),
         repeats_from=first,
     )
 
 
-def input_bytes(plan: Plan, machine: Machine) -> int:
-    """The batch of a step and the buffers of the model: ids and labels, or what a plain network takes."""
-    network = plan.architecture.network
-    return plain_network.input_bytes(plan, network) if network else 16 * machine.dims["T"] + plan.architecture.buffer_bytes
-
-
 def saved_bytes_per_layer(plan: Plan) -> int:
-    """What autograd keeps for one layer before checkpointing: the mean over the repeating pattern."""
+    """What autograd keeps for one layer before checkpointing: the mean over the repeating pattern; of two stacks a layer each."""
     plain = replace(plan, checkpointing="none", degrees=replace(plan.degrees, sharding="none", pipeline=1), keep_logits=False)
-    pattern = len(plain.architecture.pattern)
-    stage = Stage(
-        number=0, layers=min(2, max(1, plain.architecture.dims["L"] // pattern)) * pattern, embeds=True, heads=False, in_flight=1, chunks=1
-    )
+    arch, pattern = plain.architecture, len(plain.architecture.pattern)
+    encoding = min(2, arch.dims.get("encoder_layers", 0))
+    decoding = min(2, max(1, (arch.dims["L"] - arch.dims.get("encoder_layers", 0)) // pattern)) * pattern
+    if encoding:
+        sizes = {**arch.dims, "L": encoding + decoding, "encoder_layers": encoding}
+        plain = replace(plain, architecture=replace(arch, dims=sizes))
+    stage = Stage(number=0, layers=encoding + decoding, embeds=True, heads=False, in_flight=1, chunks=1)
     profile = profile_of(plan.profile)
     step = _Step(plain, stage, Meter(_exact, profile.ignored), each=False)
     step.machine.tape.nodes = []
     step.sharding.begin()
     step.forward_layers()
     network = plan.architecture.network
-    return plain_network.saved_bytes(step.machine) // len(network.layers) if network else step.saved_per_layer
+    return plain_network.saved_bytes(step.machine) // len(network.layers) if network else sum(step.saved_per_layer.values())
 
 
 def census(plan: Plan, stage: Stage) -> Census:
@@ -112,9 +111,10 @@ class _Step:
         self.machine = Machine(plan, meter)
         self.machine.special["rebuilt_core"] = rebuilt_core
         self.sharding = Sharding(self.machine, None if counting or plan.degrees.sharding not in SHARDED else census(plan, stage))
-        self.stretches = stretches(plan, stage.layers, each=each)
+        self.stacks = stacks_of(plan, stage, each=each)
         self.held: dict[str, int] = {}
-        self.saved_per_layer = 0
+        self.saved_per_layer: dict[str, int] = {}
+        self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
         tape = self.machine.tape
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
 
@@ -142,6 +142,7 @@ class _Step:
         leaves = [storage for node, leaf in machine.leaves for storage in (leaf, *node.grads.values())]
         for storage in [loss.storage, *leaves, *([logits.storage] if logits and self.plan.keep_logits else [])]:
             storage.drop()
+        self._drop_outputs()
         for key, size in in_flight.items():
             meter.sub(size, size, key, numbers[key])
         machine.leaves = []
@@ -156,42 +157,58 @@ class _Step:
     # ---- forward
     def forward_layers(self) -> Tensor:
         """Embedding and layers: the hidden state behind the last layer of the stage."""
+        tape, network = self.machine.tape, self.plan.architecture.network
+        tape.times[0] = 1
+        if network:
+            tape.layer = ENDS
+            return plain_network.forward(self.machine, network)
+        x: Tensor | None = None
+        for stack in self.stacks:
+            x = self._stack(stack, x)
+        if x is None:
+            raise AssertionError("a stage has a stack")
+        return x
+
+    def _stack(self, stack: Stack, before: Tensor | None) -> Tensor:
+        """One stack: its embedding, its layers and its last norm; lets go of what its forward function named."""
         machine, tape = self.machine, self.machine.tape
-        tape.layer, tape.times[0] = ENDS, 1
-        if self.plan.architecture.network:
-            return plain_network.forward(machine, self.plan.architecture.network)
-        x = self._first_hidden()
+        tape.layer = ENDS
+        machine.enter(stack.kind)
+        x = self._first_hidden(stack, before)
         for name, size in global_sizes(machine).items():
             machine.globals[name] = Tensor(tape.allocate(size, "activations"), self.plan.micro_batch if name == "mask" else 1, size, 1)
         self.meter.mark("embedding")
-        for stretch in self.stretches:
-            x = self._stretch(stretch, x)
+        for stretch in stack.stretches:
+            x = self._stretch(stretch, x, stack.kind)
         tape.layer = ENDS
         y = x
-        if self.stage.heads:
+        if self.stage.heads or stack.encodes:
             (y,) = machine.call("final", "final", [x], None)
             x.storage.drop()
-        for tensor in [*machine.globals.values(), *machine.model_locals]:
+        for tensor in [*machine.globals.values(), *machine.model_locals.values()]:
             tensor.storage.drop()
-        machine.globals, machine.model_locals = {}, []
+        machine.globals, machine.model_locals = {}, {}
         return y
 
-    def _first_hidden(self) -> Tensor:
-        """The embedded tokens, or what the stage before has sent."""
+    def _first_hidden(self, stack: Stack, before: Tensor | None) -> Tensor:
+        """The embedded tokens, or what the stage before has sent; the layers of a decoder also see what the encoder made."""
         machine, tape = self.machine, self.machine.tape
         dims = machine.dims
-        if not self.stage.embeds:
+        if not self.stage.embeds and before is None:
             received = Tensor(tape.allocate(dims["Ts"] * dims["h"] * dims["act"]), dims["Ts"], dims["h"], dims["act"])
             x = machine.leaf(received)
-            received.storage.drop()
+            if stack.decodes:
+                machine.globals["encoded"] = received
+            else:
+                received.storage.drop()
             return x
-        ids = Tensor(Storage(0, "temporaries", self.meter), dims["T"], 1, 8)  # the batch is part of the start
-        rows = dims["T"] if "positions_per_token" in machine.arch.flags else self.plan.sequence
-        counted = profile_of(self.plan.profile).tables
-        machine.globals["positions"] = Tensor(tape.allocate(8 * rows if counted else 0), rows, 1, 8)
-        return machine.block(BLOCKS[machine.roles["embed"]], [ids], dims["h"], locals_stay=True)
+        if before is not None:
+            before.storage.hold()
+            self.outputs.append(before)
+            machine.globals["encoded"] = before
+        return embedded(machine, stack)
 
-    def _stretch(self, stretch: Stretch, x: Tensor) -> Tensor:
+    def _stretch(self, stretch: Stretch, x: Tensor, stack: str) -> Tensor:
         tape = self.machine.tape
         tape.times[stretch.number] = stretch.times
         before = self.meter.live
@@ -205,8 +222,8 @@ class _Step:
                     self.sharding.after_forward()
                 x.storage.drop()
                 x = y
-        if stretch.number <= 2:
-            self.saved_per_layer = (self.meter.live - before) // (stretch.times * len(stretch.kinds)) - self._only_cached(stretch)
+        if stretch.number <= 2 or len(self.stacks) > 1:
+            self.saved_per_layer[stack] = (self.meter.live - before) // (stretch.times * len(stretch.kinds)) - self._only_cached(stretch)
         return x
 
     def _only_cached(self, stretch: Stretch) -> int:
@@ -239,7 +256,15 @@ class _Step:
             return plain_network.loss(self.machine, self.plan.architecture.network, x)
         if not self.stage.heads:
             return x, None
-        return loss_of(self.machine, x)
+        loss = loss_of(self.machine, x)
+        if not self.plan.keep_logits:
+            self._drop_outputs()
+        return loss
+
+    def _drop_outputs(self) -> None:
+        for tensor in self.outputs:
+            tensor.storage.drop()
+        self.outputs = []
 
     def _drop_copies(self) -> None:
         """Autocast lets its weight copies go; those of the layers that were not walked are as many times as large."""
@@ -274,18 +299,3 @@ class _Step:
         events += [(meter.numbers + i, size) for i, size in enumerate(sizes, 1) if size]
         events += [(meter.numbers + i, -size) for i, size in enumerate(sizes, 1) if size]
         meter.numbers += len(sizes)
-
-
-def global_sizes(machine: Machine) -> dict[str, int]:
-    """Bytes of what is made once per forward pass and shared by the layers: the additive mask of eager attention, the rope tables."""
-    dims, plan, arch = machine.dims, machine.plan, machine.arch
-    if not profile_of(plan.profile).tables:
-        return {}
-    out: dict[str, int] = {}
-    square = plan.sequence * plan.sequence
-    if plan.attention == "eager":
-        out["mask"] = plan.micro_batch * square * dims["act"] * dims.get("masks", 1)
-    elif any(roles["core"].startswith("core_efficient") and roles["core"] != "core_efficient_plain" for roles in machine.kinds.values()):
-        out["mask"] = square * (plan.micro_batch if plan.builds_mask else 1)  # boolean; one a sequence where packing is looked for
-    out["cos"] = 2 * plan.sequence * arch.dims["rope"] * dims["act"]
-    return out

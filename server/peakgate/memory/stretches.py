@@ -35,10 +35,11 @@ def _together(plan: Plan, whole: int, period: int) -> list[tuple[int, int]]:
     """(times, layers) of `whole` runs of a pattern: those that differ from the others stand by themselves.
 
     Under adapters nothing in the first run may ask for a gradient, and the second is then the first that holds the shared tables. Under
-    FSDP the last run starts the backward pass, when no earlier run's gradients are still being reduced.
+    FSDP the last run starts the backward pass, when no earlier run's gradients are still being reduced. With two stacks it makes the first
+    gradient of what all layers read: the encoder's output, a bias.
     """
     first = min(whole, 2 if plan.lora is not None and plan.checkpointing != "full" else 1)
-    last = min(whole - first, 1 if plan.degrees.sharding in ("fsdp", "hsdp") else 0)
+    last = min(whole - first, 1 if plan.degrees.sharding in ("fsdp", "hsdp") or plan.architecture.encoder else 0)
     middle = whole - first - last
     return [(1, period)] * first + [(middle, period)] * (middle > 0) + [(1, period)] * last
 

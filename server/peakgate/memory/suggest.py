@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.check import check, world_of
 from peakgate.memory.job import Job
+from peakgate.memory.lengths import lengths_of
 from peakgate.memory.model import describe
 from peakgate.memory.plan import Plan
 from peakgate.memory.prediction import Change, JobError
-from peakgate.memory.resolve import resolve, sequence_of
+from peakgate.memory.resolve import resolve
 from peakgate.memory.sharding import SHARDED
 
 NOT_COSTED = 0.0
@@ -29,7 +30,7 @@ FULL_CHECKPOINTING_TIME = 8 / 6
 def fixes(job: Job) -> tuple[Change, ...]:
     """Legal changes, cheapest first, not yet checked for fit; empty when the job does not say enough. Raises JobError."""
     described = describe(job.model)
-    if described.architecture is None or not job.batch.micro_batch_size or not sequence_of(job):
+    if described.architecture is None or not job.batch.micro_batch_size or not lengths_of(job, described.architecture).sequence:
         return ()
     plan = resolve(job, described.architecture, world_of(job)).plan
     listed = (*_attention(plan), *_zero(plan), *_micro_batch(plan), *_recompute_or_shard(plan), *_model_parallel(plan), *_offload(plan))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.memory.builders import job_of
 
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.favourable import favourable
@@ -17,7 +18,6 @@ from peakgate.memory.job import Job
 from peakgate.memory.plain.network import NetworkError, network_of
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError, Prediction
-from tests.unit.memory.builders import job_of
 
 ROWS = [json.loads(line) for line in (Path(__file__).parents[2] / "golden/gpumemnet_mlp.jsonl").read_text().splitlines()]
 MIB = 1 << 20

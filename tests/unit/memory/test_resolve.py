@@ -10,9 +10,10 @@ from tests.unit.memory.builders import a_job, a_plan, a_transformer
 from peakgate.memory.change import Value
 from peakgate.memory.defaults import DEFAULTS, default_of
 from peakgate.memory.job import Batch, Checkpointing, Framework, Job, Lora, Method, Model
+from peakgate.memory.lengths import sequence_of
 from peakgate.memory.model import describe
 from peakgate.memory.predict import predict
-from peakgate.memory.resolve import Resolved, builds_mask, repeats_heads, resolve, sequence_of, targets_of, version_of
+from peakgate.memory.resolve import Resolved, builds_mask, repeats_heads, resolve, targets_of, version_of
 
 
 def resolved(job: Job, world: int = 1) -> Resolved:

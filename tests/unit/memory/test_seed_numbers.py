@@ -46,12 +46,12 @@ from peakgate.memory.job import (
     Transformer,
 )
 from peakgate.memory.kernel_table import KERNELS
+from peakgate.memory.lengths import sequence_of
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.meter import Meter
 from peakgate.memory.pipeline import stages
 from peakgate.memory.predict import predict
 from peakgate.memory.recipes import RECIPES
-from peakgate.memory.resolve import sequence_of
 from peakgate.memory.states import Weight, states_of
 from peakgate.memory.step import walk
 from peakgate.memory.suggest import FULL_CHECKPOINTING_TIME, fixes

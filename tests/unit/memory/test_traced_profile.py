@@ -6,12 +6,12 @@ import base64
 import zlib
 
 import pytest
+from tests.unit.memory.builders import job_of
 
 from peakgate.memory.favourable import favourable
 from peakgate.memory.job import Job
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError
-from tests.unit.memory.builders import job_of
 
 MIB = 1 << 20
 WORKSPACES = 2 * 8_519_680

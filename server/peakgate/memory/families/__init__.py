@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from peakgate.memory.architecture import Family
-from peakgate.memory.families import common, falcon, gemma, gpt, llama, moe
+from peakgate.memory.families import common, encoder, falcon, gemma, gpt, llama, moe, seq2seq
 
-BLOCKS = common.BLOCKS | gpt.BLOCKS | llama.BLOCKS | gemma.BLOCKS | falcon.BLOCKS | moe.BLOCKS
+BLOCKS = common.BLOCKS | gpt.BLOCKS | llama.BLOCKS | gemma.BLOCKS | falcon.BLOCKS | moe.BLOCKS | encoder.BLOCKS | seq2seq.BLOCKS
 
 EVERY_LINEAR = frozenset({"q", "k", "v", "o", "qkv", "up", "down"})
 
@@ -91,14 +91,12 @@ FAMILIES: dict[str, Family] = {
     ),
     "mixtral": Family(roles=MOE),
     "qwen3_moe": Family(roles=MOE | {"attention": "attention_qwen3", "router_cast": "to_compute", "weigh_experts": "weigh"}),
-}
+} | encoder.FAMILIES | seq2seq.FAMILIES
 """Families whose walk equals traced models to 1e-3; `gpt` is the textbook's layer."""
 
 STAND_INS: dict[str, str] = {
     "mpt": "gpt2",
     "bloom": "gpt2",
-    "bert": "gpt2",
-    "roberta": "gpt2",
     "phi": "gpt_neox",
     "stablelm": "llama",
     "gemma": "gemma2",
@@ -112,12 +110,7 @@ STAND_INS: dict[str, str] = {
     "deepseek_v2": "mixtral",
     "deepseek_v3": "mixtral",
     "qwen2_moe": "mixtral",
-    "t5": "gpt2",
-    "mt5": "gpt2",
-    "bart": "gpt2",
-    "whisper": "gpt2",
-    "vit": "gpt2",
-    "clip": "gpt2",
+    "clip": "vit",
     "gpt3": "gpt2",
 }
 """Blocks without a row of their own yet, and the family whose kernels give a first figure; the answer is then UNDECIDED."""

@@ -54,7 +54,7 @@ core_eager q k v
   _w = matmul _q _k -> scores
   w = scale _w
   w = soft_cap w
-  w = add_small w
+  w = mask_scores w
   w = softmax_up w
   w = dropout_attention w
   _v = for_matmul v
@@ -137,6 +137,10 @@ embed_positions x                            # gpt2, opt: a learned table of pos
   return dropout_embedding _x
 head_linear x
   return linear.head x -> V
+plain_loss x labels                          # torch.nn.CrossEntropyLoss of the logits as they are; autocast runs it in fp32
+  _f = loss_cast x
+  _p = log_softmax _f
+  return nll _p labels
 causal_loss x labels                         # loss_utils.ForCausalLMLoss, of the fp32 logits
   _p = log_softmax x
   return nll _p labels

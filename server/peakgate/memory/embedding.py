@@ -1,0 +1,67 @@
+"""What stands in front of the layers of a stack: ids, position tables, masks, and the block that embeds."""
+
+from __future__ import annotations
+
+from peakgate.memory.library import BLOCKS
+from peakgate.memory.machine import Machine
+from peakgate.memory.profiles import profile_of
+from peakgate.memory.stacks import Stack
+from peakgate.memory.tape import INT64, Storage, Tensor
+
+INTO_LAYERS = ("bias", "cross_bias")
+"""Locals of an embedding block that the layers take as arguments."""
+
+WITHIN = ("types", "relative")
+"""Tables of indices that only the embedding's own module names."""
+
+
+def embedded(machine: Machine, stack: Stack) -> Tensor:
+    """Runs the embedding block of a stack; what its model names while the layers run stays."""
+    tables = dict(index_tables(machine))
+    machine.globals |= tables
+    itemsize = machine.dims["act"] if machine.roles.get("inputs") in ("images", "sound") and not stack.decodes else INT64
+    ids = Tensor(_ids(machine, stack), machine.dims["T"], 1, itemsize)
+    x = machine.block(BLOCKS[machine.roles["embed"]], [ids], machine.dims["h"], locals_stay=True)
+    ids.storage.drop()
+    for name in WITHIN:
+        if name in tables:
+            machine.globals.pop(name).storage.drop()
+    for name in INTO_LAYERS:
+        if name in machine.model_locals:
+            machine.globals[name] = machine.model_locals.pop(name)
+    return x
+
+
+def _ids(machine: Machine, stack: Stack) -> Storage:
+    """The batch is part of the start; a decoder's ids are its labels, shifted (models/t5/modeling_t5.py: _shift_right)."""
+    return machine.tape.allocate(INT64 * machine.dims["T"]) if stack.decodes else Storage(0, "temporaries", machine.meter)
+
+
+def index_tables(machine: Machine) -> dict[str, Tensor]:
+    """Indices into learned tables. `position_ids`: one row for all sequences, a row a token, or a slice of a buffer."""
+    dims, counted = machine.dims, profile_of(machine.plan.profile).tables
+    kind = machine.roles.get("position_ids", "token" if "positions_per_token" in machine.arch.flags else "row")
+    sequence = dims["T"] // machine.plan.micro_batch if machine.arch.encoder else machine.plan.sequence
+    rows = dims["T"] if kind == "token" else sequence
+    sizes = {"positions": (rows if counted and kind in ("row", "token") else 0, rows)}
+    if dims.get("types"):  # BertEmbeddings: one gathered row, expanded to the batch
+        sizes["types"] = (sequence, dims["T"])
+    if dims.get("buckets"):
+        sizes["relative"] = (dims["square"], dims["square"])
+    return {name: Tensor(machine.tape.allocate(INT64 * stored), rows, 1, INT64) for name, (stored, rows) in sizes.items()}
+
+
+def global_sizes(machine: Machine) -> dict[str, int]:
+    """Bytes of what is made once per forward pass and shared by the layers: the additive mask of eager attention, the rope tables."""
+    dims, plan, arch = machine.dims, machine.plan, machine.arch
+    if not profile_of(plan.profile).tables:
+        return {}
+    out: dict[str, int] = {}
+    square = dims["square"]
+    if plan.attention == "eager":
+        if machine.roles["mask_scores"] != "pass":
+            out["mask"] = plan.micro_batch * square * dims["act"] * dims.get("masks", 1)
+    elif any(roles["core"].startswith("core_efficient") and roles["core"] != "core_efficient_plain" for roles in machine.kinds.values()):
+        out["mask"] = square * (plan.micro_batch if plan.builds_mask else 1)  # boolean; one a sequence where packing is looked for
+    out["cos"] = 2 * plan.sequence * arch.dims["rope"] * dims["act"]
+    return out

@@ -1,0 +1,43 @@
+"""What a micro-batch brings along: ids and labels, pictures, sound; and the buffers that a model registers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from peakgate.memory.plain import run as plain_network
+from peakgate.memory.plan import Plan
+
+INT64 = 8
+
+
+def input_bytes(plan: Plan, dims: Mapping[str, int]) -> int:
+    """Bytes that live from before the step to after it, beside the model's states; `dims` are those of the last stack."""
+    if plan.architecture.network:
+        return plain_network.input_bytes(plan, plan.architecture.network)
+    kind = plan.architecture.roles.get("inputs", "tokens")
+    return {"tokens": _tokens, "pairs": _pairs, "images": _images, "sound": _sound}[kind](plan, dims) + _buffers(plan, dims)
+
+
+def _tokens(_: Plan, dims: Mapping[str, int]) -> int:
+    return 2 * INT64 * dims["T"]
+
+
+def _pairs(plan: Plan, dims: Mapping[str, int]) -> int:
+    """Ids of the source, labels of the target (shifted inside the model)."""
+    return INT64 * (plan.micro_batch * plan.sequence + dims["T"])
+
+
+def _images(plan: Plan, dims: Mapping[str, int]) -> int:
+    return plan.micro_batch * (dims["channels"] * plan.image**2 * dims["act"] + INT64)
+
+
+def _sound(plan: Plan, dims: Mapping[str, int]) -> int:
+    """Two frames of mel bins a position of the encoder (models/whisper/modeling_whisper.py: strides of one and two)."""
+    return plan.micro_batch * dims["mel"] * 2 * plan.sequence * dims["act"] + INT64 * dims["T"]
+
+
+def _buffers(plan: Plan, dims: Mapping[str, int]) -> int:
+    roles = plan.architecture.roles
+    positions = 2 * INT64 * plan.architecture.positions if dims.get("types") else 0  # BertEmbeddings: position and token type ids
+    bias = dims["V"] * dims["act"] if roles.get("logits_bias") == "buffer" else 0  # BART: final_logits_bias
+    return plan.architecture.buffer_bytes + positions + bias
