@@ -28,7 +28,7 @@ def states_only(job: Job, described: Described, world: int) -> Prediction:
         plan = resolved.plan
         stage = stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation)[0]
         walked = walk(plan, stage)
-        lines = [line for line in resident_lines(plan, walked) if line.category not in ("activations", "temporaries", "communication")]
+        lines = [line for line in resident_lines(plan, walked, stage) if line.category not in ("activations", "temporaries", "communication")]
         total, trained = whole_model(plan)
         group, assumptions = group_of(plan), resolved.assumptions
         what = "batch.micro_batch_size" if not job.batch.micro_batch_size else "batch.sequence_length"

@@ -42,7 +42,7 @@ class Outside:
 def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, *, exact: bool) -> Prediction:
     """The prediction for one rank of a pipeline stage."""
     walked = walk(plan, stage)
-    resident = resident_lines(plan, walked)
+    resident = resident_lines(plan, walked, stage)
     base = sum(line.bytes for line in resident)
     workspace = sum(line.bytes for line in resident if "workspace" in line.item)
     peaks = {phase: base + walked.highs[phase].blocks for phase in PHASES if phase in walked.highs}
@@ -79,7 +79,7 @@ def _no_adapters(plan: Plan, trained: int) -> tuple[str, ...]:
     return () if trained or plan.lora is None else ("lora.targets: no linear layer of this block has such a name, so nothing is trained",)
 
 
-def resident_lines(plan: Plan, walked: Walk) -> list[LedgerLine]:
+def resident_lines(plan: Plan, walked: Walk, stage: Stage) -> list[LedgerLine]:
     """What lives all step long."""
     states, profile = walked.states, profile_of(plan.profile)
     buckets = 0
@@ -93,6 +93,7 @@ def resident_lines(plan: Plan, walked: Walk) -> list[LedgerLine]:
         LedgerLine(category="activations", item="input batch and position tables", bytes=walked.input_bytes),
         LedgerLine(category="temporaries", item="cuBLAS workspace", bytes=plan.workspace_bytes * profile.workspaces),
         LedgerLine(category="communication", item="DDP gradient buckets", bytes=buckets),
+        *(profile.resident(plan, stage, walked.weights) if profile.resident else ()),
     ]
     return [line for line in lines if line.bytes]
 
@@ -122,7 +123,7 @@ def group_of(plan: Plan) -> str:
 
 def whole_model(plan: Plan) -> tuple[int, int]:
     """(all, trained) elements of the unsharded model."""
-    return _counted(replace(plan, micro_batch=1, sequence=8, accumulation=1, checkpointing="none", loss="full", degrees=Degrees()))
+    return _counted(replace(plan, micro_batch=1, sequence=8, accumulation=1, checkpointing="none", loss="full", degrees=Degrees(), vocabulary_multiple=0))
 
 
 @lru_cache(maxsize=512)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peakgate.memory import profiles
 from peakgate.memory.kernels import parse
 
 TABLE = """
@@ -99,4 +100,4 @@ unpermute(x,i) | y=x             | x(i): z=x gx=x -z
 sum_k        | y=out             | x: gx=x
 """
 
-KERNELS = parse(TABLE)
+KERNELS = parse(TABLE) | profiles.KERNELS

@@ -13,6 +13,7 @@ from peakgate.memory.library import BLOCKS
 from peakgate.memory.meter import Meter
 from peakgate.memory.parallel import rank_dims
 from peakgate.memory.plan import Plan
+from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import promoted, roles_of, transposed
 from peakgate.memory.tape import INT64, Layer, Node, Operand, Parameter, RecomputedError, Storage, Tape, Tensor
 
@@ -21,6 +22,9 @@ COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head"})
 
 ROW = frozenset({"o", "down"})
 """Linear layers that it splits by input (RowParallelLinear)."""
+
+JOINED = {"qkv": "q", "gate_up": "gate"}
+"""A joined matrix has a bias where its parts have one."""
 
 ENDS: Layer = (0, 0)
 """The embedding before the layers and the head after them."""
@@ -33,7 +37,7 @@ class Machine:
         self.plan, self.meter, self.arch = plan, meter, plan.architecture
         self.dims = rank_dims(plan)
         self.tape = Tape(meter, self.dims)
-        self.kinds = {kind: roles_of(plan, kind) for kind in dict.fromkeys(self.arch.pattern)}
+        self.kinds = {kind: roles_of(plan, kind) for kind in dict.fromkeys((*self.arch.pattern, *["dense"] * (self.arch.leading > 0)))}
         self.roles = self.kinds[self.arch.pattern[-1]]
         self.globals: dict[str, Tensor] = {}
         self.parameters: dict[Layer, list[Parameter]] = {}
@@ -46,6 +50,7 @@ class Machine:
         self.leaves: list[tuple[Node, Storage]] = []
         self.special: dict[str, Callable[[Machine, list[Tensor]], Tensor]] = {}  # operations that are more than blocks
         self.casts = {"to_compute": self.dims["act"], "to_adapter": self.dims["adapter"], "to_float32": 4, "to_half": 2}
+        self.profile = profile_of(plan.profile)
         self.single = plan.micro_batch == 1  # heads before sequence is then a view that a batched matmul takes as it is
         self.gathers = plan.degrees.sequence_parallel and plan.degrees.tensor > 1 and plan.profile != "textbook"
 
@@ -133,7 +138,9 @@ class Machine:
         return [made[step.name] for step in steps]
 
     def _rows(self, operation: str, tag: str, x: Tensor) -> int:
-        """Tokens of the output: whole behind a column-parallel layer, split along the sequence behind a row-parallel one."""
+        """Rows of the output: whole behind a column-parallel layer, split along the sequence behind a row-parallel one."""
+        if operation in self.profile.rows:
+            return self.dims[self.profile.rows[operation]]
         if operation.startswith(("linear", "logits")):
             return self.dims["T"] if tag in COLUMN and x.rows == self.dims["Ts"] else self.dims["Ts"] if tag in ROW else x.rows
         return self.dims["Ts"] if operation == "embedding" and tag == "V" else x.rows
@@ -154,11 +161,13 @@ class Machine:
     def _variant(self, operation: str, tag: str) -> str:
         if operation not in ("linear_base", "linear_adapter"):
             return operation
-        bias = tag in self.arch.biases and operation == "linear_base"
+        bias = not self.arch.biases.isdisjoint((tag, JOINED.get(tag, tag))) and operation == "linear_base"
         if operation == "linear_base" and self._quantised(tag):
             return "linear_quantised_bias" if bias else "linear_quantised"
         where = ("_gathered" if tag in COLUMN else "_scattered" if tag in ROW else "") if self.gathers else ""
-        return ("linear_bias" if bias else "linear") + where
+        name = ("linear_bias" if bias else "linear") + where
+        fused = self.profile.linears if self.plan.fused_weight_gradients else {}
+        return fused.get(f"{name}.{tag}") or fused.get(name, name)
 
     def _quantised(self, tag: str) -> bool:
         """bitsandbytes replaces every linear layer but the head."""
@@ -197,6 +206,7 @@ class Machine:
         if tag == "head" and self.arch.tied:
             tied = next((weight for weight in known if weight.name == "embedding.V"), None)
             if tied is not None:
+                tied.shape = (width or 1, x.width)
                 return tied
         adapter = operation == "linear_adapter"
         lora = self.plan.lora
@@ -204,6 +214,7 @@ class Machine:
             Parameter(
                 name="adapter." + tag if adapter else _weight_name(operation, tag),
                 elements=self._elements(operation, name, tag, x, width),
+                shape=(width or 1, x.width) if name == "w" and operation.startswith(("linear", "experts")) else None,
                 itemsize=self.dims["adapter" if adapter else "weight"],
                 trainable=adapter or lora is None,
                 resident=self.plan.formats.resident_gradients,
@@ -214,6 +225,8 @@ class Machine:
     def _elements(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> int:
         if operation.startswith("embedding"):
             return self.dims[tag] * (width or 1)
+        if operation == "experts_te":
+            return self.dims["E"] * x.width * (width or 1)
         if operation == "experts_mm":
             k = self.dims["k"]
             return self.dims["E"] * (x.width // k) * ((width or k) // k)

@@ -11,6 +11,7 @@ from peakgate.memory.catalog.models import find_model
 from peakgate.memory.families import FAMILIES, STAND_INS
 from peakgate.memory.hf_config import Extras
 from peakgate.memory.job import Model, Transformer
+from peakgate.memory.routed import routed_sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,7 @@ def architecture_of(t: Transformer, family: Family, extras: Extras, stand_in: st
         roles=roles,
         dims=_dims(t, family, rotary),
         pattern=("local",) * (extras.pattern - 1) + ("global",) if extras.pattern > 1 else family.pattern,
+        leading=min(t.dense_layers or 0, t.layers or 0) if t.experts else 0,
         tied=family.tied if t.tied_embeddings is None else t.tied_embeddings,
         biases=family.biases | (frozenset({"q", "k", "v", "o"}) if extras.attention_bias else frozenset()),
         positions=positions,
@@ -152,4 +154,4 @@ def _dims(t: Transformer, family: Family, rotary: int) -> dict[str, int]:
     joined = {"qkv": (a + 2 * n) * d, "f2": 2 * f, "kh": k * h, "kf2": 2 * k * f}
     rope = {"rope": rotary * family.rope_tables, "rotary": a * rotary, "unrotated": 0 if t.block == "phi3" else a * (d - rotary)}
     window = (t.sliding_window or 0) if family.windowed else 0
-    return sizes | joined | rope | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}
+    return routed_sizes(t) | sizes | joined | rope | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}

@@ -27,7 +27,7 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
     if described.architecture is None or not job.batch.micro_batch_size or not sequence_of(job):
         return states_only(job, described, world)
     resolved = resolve(job, described.architecture, world)
-    plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability_of(job)))
+    plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability_of(job)), capability=capability_of(job))
     candidates = distinct(stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation))
     return max(
         (compose(plan, stage, resolved, described, exact=exact) for stage in candidates),

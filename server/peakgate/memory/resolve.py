@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from peakgate.memory.architecture import Architecture
 from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
-from peakgate.memory.job import Job
+from peakgate.memory.job import Job, Megatron
 from peakgate.memory.plan import Degrees, Formats, LoraPlan, Plan
-from peakgate.memory.profiles import PROFILES
+from peakgate.memory.profiles import PROFILES, profile_of
 from peakgate.memory.recipes import formats_of
+from peakgate.memory.routed import expert_shard
 
 LORA_NAMES = {
     "q_proj": "q",
@@ -38,6 +39,8 @@ LORA_NAMES = {
     "w3": "up",
 }
 """Names of linear layers in model code -> names in the blocks."""
+
+FUSION = "framework.megatron.gradient_accumulation_fusion"
 
 FUSED = {"q": "qkv", "k": "qkv", "v": "qkv", "gate": "gate_up", "up": "gate_up"}
 """Llama's names on blocks that join the matrices (contract: Llama's names on every block)."""
@@ -86,6 +89,8 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     degrees = _degrees(job, fill, world, framework)
     mode = fill.text(job.checkpointing.mode, "checkpointing.mode")
     attention = fill.text(job.attention.implementation, "attention.implementation")
+    megatron, details = framework == "megatron", job.framework.megatron or Megatron()
+    engine = fill.text(details.transformer_impl, "framework.megatron.transformer_impl") if megatron else ""
     packed = fill.flag(job.batch.packed, "batch.packed")
     mask = fill.text(job.attention.mask, "attention.mask")
     plan = Plan(
@@ -111,7 +116,11 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         implementation=fill.text(job.optimizer.implementation, "optimizer.implementation"),
         set_to_none=fill.flag(job.optimizer.set_to_none, "optimizer.set_to_none"),
         in_backward=job.optimizer.in_backward or False,
-        loss=fill.text(job.loss.implementation, "loss.implementation"),
+        loss=_loss(job, fill),
+        transformer_engine=megatron and engine == "transformer_engine",
+        fused_weight_gradients=megatron and lora is None and fill.flag(details.gradient_accumulation_fusion, FUSION),
+        vocabulary_multiple=profile_of(framework).vocabulary_multiple,
+        recomputed=frozenset(job.checkpointing.modules or ("core_attn",)) if mode == "selective" else frozenset(),
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
         fused_kernels=frozenset(job.framework.fused_kernels),
         expandable_segments=job.framework.expandable_segments or False,
@@ -125,6 +134,16 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         offload_activations=job.offload.activations not in (None, "none"),
     )
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
+
+
+def _loss(job: Job, fill: Resolver) -> str:
+    """Megatron-LM's cross entropies split the vocabulary; the fused one works in place."""
+    if job.loss.implementation is None and job.framework.megatron and job.framework.megatron.cross_entropy_fusion:
+        return "in-place"
+    stated = fill.text(job.loss.implementation, "loss.implementation")
+    if fill.framework != "megatron":
+        return stated
+    return {"fused": "in-place", "full": "vocab-parallel"}.get(stated, stated)
 
 
 def sequence_of(job: Job) -> int:
@@ -188,7 +207,7 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
     distributed = bool(job.framework.megatron and job.framework.megatron.distributed_optimizer)
     if framework == "megatron" and distributed and sharding in ("none", "ddp"):
         sharding = "zero1"
-    return Degrees(
+    degrees = Degrees(
         world=world,
         data=data,
         shard=p.shard_degree or data * context,
@@ -202,6 +221,7 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
         context=context,
         expert=p.expert or 1,
     )
+    return replace(degrees, expert_shard=expert_shard(degrees)) if framework == "megatron" and degrees.expert > 1 else degrees
 
 
 def _in_buckets(formats: Formats, job: Job, degrees: Degrees, fill: Resolver) -> Formats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peakgate.memory.kernel_table import KERNELS
 from peakgate.memory.library import BLOCKS
+from peakgate.memory.parallel import divided
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import FUSED_KERNELS, profile_of
 from peakgate.memory.tape import Tensor
@@ -14,8 +15,9 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     arch, attention = plan.architecture, "eager" if plan.attention == "eager" else "sdpa"
     masked = _masked(plan, kind)
     roles = _defaults(plan, masked=masked)
-    roles |= {role: block for role, block in arch.roles.items() if "/" not in role}
-    roles |= {role.split("/")[1]: block for role, block in arch.roles.items() if role.startswith(attention + "/")}
+    own = {**arch.roles, **profile_of(plan.profile).roles.get(arch.block, {})}
+    roles |= {role: block for role, block in own.items() if "/" not in role}
+    roles |= {role.split("/")[1]: block for role, block in own.items() if role.startswith((attention + "/", kind + "/"))}
     core = _core(plan, roles["core"], masked=masked)
     roles["core"] = core
     if plan.formats.autocast:
@@ -33,7 +35,7 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
 
 def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
     arch, eager = plan.architecture, plan.attention == "eager"
-    heads, groups = arch.dims["a"], arch.dims["n"]
+    heads, groups, tensor = arch.dims["a"], arch.dims["n"], plan.degrees.tensor
     return {
         "core": "core_eager" if eager else "core_flash",
         "value_heads": "heads" if eager or masked else "view",
@@ -41,6 +43,10 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "heads_k": "heads",
         "causal_loss": "causal_loss",
         "repeat_heads": "pass" if groups == heads else "repeat_view" if groups == 1 else "repeat",
+        "query_groups": "copied" if 1 < divided(groups, tensor) < divided(heads, tensor) else "view",
+        "exchange_tokens": "exchange" if plan.degrees.expert > 1 else "pass",
+        "sort_tokens_te": "sort_chunks" if arch.dims["E"] > plan.degrees.expert else "pass",
+        "latent_query": "latent_query_low" if arch.dims.get("q_rank") else "latent_query_whole",
         "repeat_interleave": "pass" if groups == heads else "repeat",
         "for_matmul": "contiguous_if_transposed",
         "softmax_up": "softmax_fp32",

@@ -12,6 +12,7 @@ from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
 from peakgate.memory.pipeline import Stage
+from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import SHARDED, Sharding
@@ -67,7 +68,13 @@ def saved_bytes_per_layer(plan: Plan) -> int:
     plain = replace(plan, checkpointing="none", degrees=replace(plan.degrees, sharding="none", pipeline=1), keep_logits=False)
     pattern = len(plain.architecture.pattern)
     stage = Stage(
-        number=0, layers=min(2, max(1, plain.architecture.dims["L"] // pattern)) * pattern, embeds=True, heads=False, in_flight=1, chunks=1
+        number=0,
+        layers=min(2, max(1, plain.architecture.dims["L"] // pattern)) * pattern,
+        embeds=True,
+        heads=False,
+        in_flight=1,
+        chunks=1,
+        start=plain.architecture.leading,
     )
     profile = profile_of(plan.profile)
     step = _Step(plain, stage, Meter(_exact, profile.ignored), each=False)
@@ -104,7 +111,8 @@ class _Step:
         self.machine = Machine(plan, meter)
         self.machine.special["rebuilt_core"] = rebuilt_core
         self.sharding = Sharding(self.machine, None if counting or plan.degrees.sharding not in SHARDED else census(plan, stage))
-        self.stretches = stretches(plan, stage.layers, each=each)
+        self.stretches = stretches(plan, stage.layers, each=each, start=stage.start)
+        self.loop = PipelineLoop(self.machine, stage)
         self.held: dict[str, int] = {}
         self.saved_per_layer = 0
         tape = self.machine.tape
@@ -123,6 +131,7 @@ class _Step:
         before = dict(meter.by)
         x = self.forward_layers()
         loss, logits = self.head_and_loss(x)
+        loss = self.loop.sent(loss)
         self._drop_copies()
         self.held = {key: max(0, meter.by[key] - before[key]) for key in ("activations",)}
         meter.enter("backward")
@@ -131,19 +140,19 @@ class _Step:
         self._backward(loss)
         self.sharding.end()
         meter.mark("end of backward")
+        self.loop.computed_gradient()
         meter.enter("optimizer")
-        leaves = [storage for node, leaf in machine.leaves for storage in (leaf, *node.grads.values())]
-        for storage in [loss.storage, *leaves, *([logits.storage] if logits and self.plan.keep_logits else [])]:
+        for storage in [loss.storage, *([logits.storage] if logits and self.plan.keep_logits else [])]:
             storage.drop()
         for key, size in in_flight.items():
             meter.sub(size, size, key, 0)
-        machine.leaves = []
 
     def _backward(self, loss: Tensor) -> None:
         tape = self.machine.tape
         if loss.node is None:
             return
         loss.node.grads[loss.output] = tape.allocate(loss.nbytes if not self.stage.heads else 4)
+        self.loop.received_gradient(loss.node.grads[loss.output])
         tape.backward(tape.nodes)
 
     # ---- forward

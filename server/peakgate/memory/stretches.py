@@ -18,16 +18,22 @@ class Stretch:
     every: int
 
 
-def stretches(plan: Plan, layers: int, *, each: bool = False) -> list[Stretch]:
+def stretches(plan: Plan, layers: int, *, each: bool = False, start: int = 0) -> list[Stretch]:
     """The layers of a stage. A pattern's first run stands by itself (it makes the gradients' and masks' first use), its equal
-    followers once for all, and the rest of a broken pattern last. `each`: every layer is walked (to record every event)."""
+    followers once for all, and the rest of a broken pattern last. `each`: every layer is walked (to record every event); `start`: layers
+    of the stages before."""
     first = min(plan.checkpoint_layers or layers, layers) if plan.checkpointing == "full" else 0
     out: list[Stretch] = []
-    for start, count, every in ((0, first, plan.checkpoint_every), (first, layers - first, 0)):
-        period = lcm(len(plan.architecture.pattern), every or 1)
-        whole, rest = divmod(count, period)
-        sizes = [(1, period)] * whole if each else _together(plan, whole, period)
-        out += _section(plan.architecture.pattern, start, [*sizes, *[(1, rest)] * (rest > 0)], every, len(out))
+    leading = min(max(0, plan.architecture.leading - start), layers)
+    for begin, end, every in ((0, first, plan.checkpoint_every), (first, layers, 0)):
+        for pattern, at, count in (
+            (("dense",), begin, min(end, leading) - begin),
+            (plan.architecture.pattern, max(begin, leading), end - max(begin, leading)),
+        ):
+            period = lcm(len(pattern), every or 1)
+            whole, rest = divmod(max(0, count), period)
+            sizes = [(1, period)] * whole if each else _together(plan, whole, period)
+            out += _section(pattern, at - leading, [*sizes, *[(1, rest)] * (rest > 0)], every, len(out))
     return out
 
 

@@ -66,6 +66,8 @@ class Parameter:
     itemsize: int
     trainable: bool
     resident: bool = False
+    shape: tuple[int, int] | None = None
+    """(outputs, inputs) of a matrix that products use."""
     grad: Storage | None = None
     uses: int = 0
     pending: Storage | None = None
