@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from peakgate.memory.allocator import replay, smallest_cap
+from peakgate.memory.flat_buffers import run_events
 from peakgate.memory.optimizers import ROWS
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
@@ -25,10 +26,15 @@ def replayed(plan: Plan, stage: Stage, resident: list[LedgerLine], allocated: in
     if not profile_of(plan.profile).rounds or plan.expandable_segments:
         return by_ratio(plan, allocated)
     recorded = walk(plan, stage, record=True)
-    sizes = resident_sizes(plan, recorded, resident)
-    steps = [list(recorded.events)] * 2
-    seen = replay(sizes, steps)
-    return max(seen.reserved_bytes, allocated), max(allocated, smallest_cap(sizes, steps, seen.allocated_bytes, seen.reserved_bytes))
+    if profile_of(plan.profile).flat_buffers:
+        load, step = run_events(plan, stage, recorded, resident)
+        sizes = []
+    else:
+        load, step, sizes = [], list(recorded.events), resident_sizes(plan, recorded, resident)
+    steps = [step] * 2
+    seen = replay(sizes, steps, load=load)
+    cap = smallest_cap(sizes, steps, seen.allocated_bytes, seen.reserved_bytes, load=load)
+    return max(seen.reserved_bytes, allocated), max(allocated, cap)
 
 
 def resident_sizes(plan: Plan, walked: Walk, resident: list[LedgerLine]) -> list[int]:

@@ -32,6 +32,8 @@ class Walk:
     points: tuple[Point, ...]
     input_bytes: int
     events: tuple[Event, ...] = ()
+    backward_at: int = 0
+    """Where the backward pass begins in `events`."""
 
 
 def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
@@ -41,7 +43,8 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     meter = Meter(rounds, profile.ignored)
     step = _Step(plan, stage, meter, each=record)
     step.micro_step(held=None)
-    if plan.accumulation > 1 or not plan.set_to_none:  # the second pass finds gradients; all later ones are equal to it
+    alike = record and profile.flat_buffers  # gradients have buffers of their own: every micro-batch is like the first
+    if not alike and (plan.accumulation > 1 or not plan.set_to_none):  # the second pass finds gradients; all later ones are equal to it
         meter.forget()
         meter.events = [] if record else None
         step.micro_step(held=step.held)
@@ -60,6 +63,7 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
         points=tuple(meter.points),
         input_bytes=16 * step.machine.dims["T"] + plan.architecture.buffer_bytes if profile.tables else 0,
         events=tuple(meter.events or ()),
+        backward_at=step.backward_at,
     )
 
 
@@ -114,7 +118,7 @@ class _Step:
         self.stretches = stretches(plan, stage.layers, each=each, start=stage.start)
         self.loop = PipelineLoop(self.machine, stage)
         self.held: dict[str, int] = {}
-        self.saved_per_layer = 0
+        self.saved_per_layer = self.backward_at = 0
         tape = self.machine.tape
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
 
@@ -135,6 +139,7 @@ class _Step:
         self._drop_copies()
         self.held = {key: max(0, meter.by[key] - before[key]) for key in ("activations",)}
         meter.enter("backward")
+        self.backward_at = len(meter.events or ())
         meter.mark("start of backward")
         self.sharding.begin_backward()
         self._backward(loss)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import lcm
 
 from peakgate.memory.plan import Plan
+from peakgate.memory.profiles import profile_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +42,12 @@ def _together(plan: Plan, whole: int, period: int) -> list[tuple[int, int]]:
     """(times, layers) of `whole` runs of a pattern: those that differ from the others stand by themselves.
 
     Under adapters nothing in the first run may ask for a gradient, and the second is then the first that holds the shared tables. Under
-    FSDP the last run starts the backward pass, when no earlier run's gradients are still being reduced.
+    FSDP the last run starts the backward pass, when no earlier run's gradients are still being reduced; in a pipeline whose loop
+    still names the received gradient it is the one that adds to a new tensor.
     """
     first = min(whole, 2 if plan.lora is not None and plan.checkpointing != "full" else 1)
-    last = min(whole - first, 1 if plan.degrees.sharding in ("fsdp", "hsdp") else 0)
+    loop = plan.degrees.pipeline > 1 and profile_of(plan.profile).pipeline_loop
+    last = min(whole - first, 1 if loop or plan.degrees.sharding in ("fsdp", "hsdp") else 0)
     middle = whole - first - last
     return [(1, period)] * first + [(middle, period)] * (middle > 0) + [(1, period)] * last
 
