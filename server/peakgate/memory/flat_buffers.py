@@ -24,18 +24,27 @@ STATES = ("parameters", "gradients", "master_weights", "optimizer_states")
 MORE_THAN_WARM_UP = 2
 """Micro-batches that are replayed beyond those in flight: what comes later finds the same blocks."""
 
+RANKS = 4
+"""Ranks whose slices are replayed, at most."""
+
 APART = 1 << 32
 """Between the allocation numbers of one micro-batch and the next."""
 
 
-def run_events(plan: Plan, stage: Stage, walked: Walk, resident: list[LedgerLine]) -> tuple[list[Event], list[Event]]:
-    """(everything up to the end of the first step, one further step)."""
+def ranks_of(plan: Plan) -> list[int]:
+    """Data parallel ranks worth a replay, spread evenly: they hold the same bytes in tensors of other sizes."""
+    shard = plan.degrees.shard if plan.degrees.sharding == "zero1" else 1
+    return sorted({i * shard // RANKS for i in range(RANKS)})
+
+
+def run_events(plan: Plan, stage: Stage, walked: Walk, resident: list[LedgerLine], rank: int = 0) -> tuple[list[Event], list[Event]]:
+    """(everything up to the end of the first step, one further step) of one data parallel rank."""
     groups, itemsizes = _groups(plan, walked.weights), _itemsizes(plan, resident)
     forward, backward = walked.events[: walked.backward_at], walked.events[walked.backward_at :]
     in_flight = -(-stage.in_flight // stage.chunks)
     step = list(schedule(forward, backward, in_flight, min(plan.accumulation, in_flight + MORE_THAN_WARM_UP)))
     met = len(forward) * min(in_flight, plan.accumulation)  # the first backward pass meets what stays: stand-ins, workspaces
-    owned = [elements for group in groups for elements in _slice(group)]
+    owned = [elements for group in groups for elements in _slice(group, rank)]
     return [
         *_built(groups, itemsizes),
         *_stays(elements * itemsizes["master_weights"] for elements in owned),
@@ -134,11 +143,11 @@ def _built(groups: list[Group], itemsizes: dict[str, int]) -> list[Event]:
     return [*single, *buffers, *((number, -nbytes) for number, nbytes in single)]
 
 
-def _slice(group: Group) -> Iterator[int]:
-    """Elements of each weight in the first rank's slice of a buffer, which runs from the last weight to the first."""
+def _slice(group: Group, rank: int) -> Iterator[int]:
+    """Elements of each weight in a rank's slice of a buffer, which runs from the last weight to the first."""
     weights, shard = group
-    left = -(-sum(weights) // shard)
+    length = -(-sum(weights) // shard)
+    low, at = min(rank, shard - 1) * length, 0
     for elements in reversed(weights):
-        part = min(elements, left)
-        left -= part
-        yield part
+        yield max(0, min(at + elements, low + length) - max(at, low))
+        at += elements

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peakgate.memory.allocator import replay, smallest_cap
-from peakgate.memory.flat_buffers import run_events
+from peakgate.memory.flat_buffers import ranks_of, run_events
 from peakgate.memory.optimizers import ROWS
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
@@ -27,13 +27,12 @@ def replayed(plan: Plan, stage: Stage, resident: list[LedgerLine], allocated: in
         return by_ratio(plan, allocated)
     recorded = walk(plan, stage, record=True)
     if profile_of(plan.profile).flat_buffers:
-        load, step = run_events(plan, stage, recorded, resident)
-        sizes = []
+        sizes, runs = [], [run_events(plan, stage, recorded, resident, rank) for rank in ranks_of(plan)]
     else:
-        load, step, sizes = [], list(recorded.events), resident_sizes(plan, recorded, resident)
-    steps = [step] * 2
-    seen = replay(sizes, steps, load=load)
-    cap = smallest_cap(sizes, steps, seen.allocated_bytes, seen.reserved_bytes, load=load)
+        sizes, runs = resident_sizes(plan, recorded, resident), [([], list(recorded.events))]
+    replays = [(replay(sizes, [step] * 2, load=load), load, step) for load, step in runs]
+    seen, load, step = max(replays, key=lambda each: each[0].reserved_bytes)
+    cap = smallest_cap(sizes, [step] * 2, seen.allocated_bytes, seen.reserved_bytes, load=load)
     return max(seen.reserved_bytes, allocated), max(allocated, cap)
 
 
