@@ -111,6 +111,10 @@ class Machine:
             for name in line.arguments:
                 scope.pop(name).storage.drop()
             return
+        if line.operation == "discard":
+            if line.tag in self.plan.recomputed:
+                self.tape.discard([scope[name].storage for name in line.arguments])
+            return
         args = [scope[name] if name in scope else self.globals[name] for name in line.arguments]
         width = (frame.get(line.width) if line.width in ("out", "groups") else self.dims[line.width]) if line.width else None
         results = self.call(line.operation, line.tag or tag, args, width, len(line.outputs))

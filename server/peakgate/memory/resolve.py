@@ -89,8 +89,6 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     degrees = _degrees(job, fill, world, framework)
     mode = fill.text(job.checkpointing.mode, "checkpointing.mode")
     attention = fill.text(job.attention.implementation, "attention.implementation")
-    megatron, details = framework == "megatron", job.framework.megatron or Megatron()
-    engine = fill.text(details.transformer_impl, "framework.megatron.transformer_impl") if megatron else ""
     packed = fill.flag(job.batch.packed, "batch.packed")
     mask = fill.text(job.attention.mask, "attention.mask")
     plan = Plan(
@@ -117,10 +115,6 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         set_to_none=fill.flag(job.optimizer.set_to_none, "optimizer.set_to_none"),
         in_backward=job.optimizer.in_backward or False,
         loss=_loss(job, fill),
-        transformer_engine=megatron and engine == "transformer_engine",
-        fused_weight_gradients=megatron and lora is None and fill.flag(details.gradient_accumulation_fusion, FUSION),
-        vocabulary_multiple=profile_of(framework).vocabulary_multiple,
-        recomputed=frozenset(job.checkpointing.modules or ("core_attn",)) if mode == "selective" else frozenset(),
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
         fused_kernels=frozenset(job.framework.fused_kernels),
         expandable_segments=job.framework.expandable_segments or False,
@@ -133,7 +127,24 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         offload_parameters=job.offload.parameters not in (None, "none"),
         offload_activations=job.offload.activations not in (None, "none"),
     )
+    if framework == "megatron":
+        plan = _with_megatron(plan, job, fill)
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
+
+
+def _with_megatron(plan: Plan, job: Job, fill: Resolver) -> Plan:
+    """Settings that only Megatron-LM has; its unfused attention is the only one without Transformer Engine (gpt_layer_specs.py)."""
+    details = job.framework.megatron or Megatron()
+    engine = fill.text(details.transformer_impl, "framework.megatron.transformer_impl") == "transformer_engine"
+    modules = job.checkpointing.modules or ("core_attn",)
+    return replace(
+        plan,
+        transformer_engine=engine,
+        attention=plan.attention if engine else "eager",
+        fused_weight_gradients=plan.lora is None and fill.flag(details.gradient_accumulation_fusion, FUSION),
+        vocabulary_multiple=profile_of("megatron").vocabulary_multiple,
+        recomputed=frozenset(modules) if plan.checkpointing == "selective" else frozenset(),
+    )
 
 
 def _loss(job: Job, fill: Resolver) -> str:

@@ -28,7 +28,10 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
     final = roles["norm"] + profile_of(plan.profile).final_norm_suffix
     roles["final"] = final if final in KERNELS or final in BLOCKS else roles["norm"]
-    if plan.checkpointing == "selective" and plan.attention == "eager":
+    if plan.recomputed:
+        modules = profile_of(plan.profile).recomputed
+        roles |= {role: "rebuilt_" + roles[role] for module in plan.recomputed for role in modules.get(module, ()) if role in roles}
+    elif plan.checkpointing == "selective" and plan.attention == "eager":
         roles |= {"core": "rebuilt_core", "core_inside": roles["core"]}
     return roles
 
@@ -46,7 +49,8 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "query_groups": "copied" if 1 < divided(groups, tensor) < divided(heads, tensor) else "view",
         "exchange_tokens": "exchange" if plan.degrees.expert > 1 else "pass",
         "sort_tokens_te": "sort_chunks" if arch.dims["E"] > plan.degrees.expert else "pass",
-        "latent_query": "latent_query_low" if arch.dims.get("q_rank") else "latent_query_whole",
+        "discard_query": "discard_low" if arch.dims.get("q_rank") else "pass",
+        "latent_query_input": "latent_query_low" if arch.dims.get("q_rank") else "pass",
         "repeat_interleave": "pass" if groups == heads else "repeat",
         "for_matmul": "contiguous_if_transposed",
         "softmax_up": "softmax_fp32",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from peakgate.memory.allocator import block_bytes
 from peakgate.memory.census import Census
-from peakgate.memory.checkpoint import Segment, rebuilt_core
+from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
@@ -114,6 +115,8 @@ class _Step:
         self.plan, self.stage, self.meter = plan, stage, meter
         self.machine = Machine(plan, meter)
         self.machine.special["rebuilt_core"] = rebuilt_core
+        for name in profile_of(plan.profile).segments:
+            self.machine.special["rebuilt_" + name] = partial(rebuilt, name=name)
         self.sharding = Sharding(self.machine, None if counting or plan.degrees.sharding not in SHARDED else census(plan, stage))
         self.stretches = stretches(plan, stage.layers, each=each, start=stage.start)
         self.loop = PipelineLoop(self.machine, stage)
@@ -127,7 +130,8 @@ class _Step:
         """Forward, loss and backward of one micro-batch; `held`: what each other micro-batch in flight keeps."""
         meter, tape, machine = self.meter, self.machine.tape, self.machine
         tape.nodes, machine.cursor, machine.caching = [], {}, True
-        in_flight = {key: size * (self.stage.in_flight - 1) // self.stage.chunks for key, size in (held or {}).items()}
+        others = max(0, self.stage.in_flight - self.stage.chunks)  # a walk holds all chunks of one micro-batch
+        in_flight = {key: size * others // self.stage.chunks for key, size in (held or {}).items()}
         for key, size in in_flight.items():
             meter.add(size, size, key)
         meter.enter("forward")

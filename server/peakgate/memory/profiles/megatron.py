@@ -54,7 +54,7 @@ attention_megatron x                         # M/transformer/attention.py: with 
   q = rope_te _q -> q
   k = rope_te k -> kv
   v = copied v -> kv
-  o = core q k v -> q
+  o = core q k v
   return linear.o o -> h
 attention_megatron_normed x                  # with a norm of each head of q and k
   _n = norm x
@@ -67,7 +67,7 @@ attention_megatron_normed x                  # with a norm of each head of q and
   _k = norm _k -> n
   k = rope_te _k -> kv
   v = copied v -> kv
-  o = core q k v -> q
+  o = core q k v
   return linear.o o -> h
 attention_megatron_plain x                   # without: q, k and v stay views of one tensor
   _n = norm x
@@ -76,18 +76,20 @@ attention_megatron_plain x                   # without: q, k and v stay views of
   q = query_groups q -> q
   k = view k -> kv
   v = view v -> kv
-  o = core q k v -> q
+  o = core q k v
   return linear.o o -> h
 core_te q k v
-  return attention_te q k v -> out
+  return attention_te q k v -> q
 core_unfused q k v                           # T/attention/dot_product_attention/backends.py: UnfusedDotProductAttention
   _k = repeat_interleave k -> q
   _w = scores_te q _k -> scores
   _p = softmax_te _w
   _d = dropout_attention _p
   _v = repeat_interleave v -> q
-  _o = matmul _d _v -> out
-  return copied _o -> out
+  _o = matmul _d _v -> q
+  return copied _o -> q
+mlp_whole x
+  return feed_forward x
 mlp_megatron x
   _n = norm x
   _c = linear.gate_up _n -> f2
@@ -110,17 +112,29 @@ embed_megatron_positions x
     | megatron_routed.BLOCKS
 )
 
+SEGMENTS = (
+    "core_te",
+    "core_unfused",
+    "core_latent",
+    "core_latent_unfused",
+    "mlp_megatron",
+    "mlp_megatron_plain",
+    "mlp_megatron_dense",
+    "expert_tail_kept",
+)
+
 _TE = {"layer": "layer_megatron", "core": "core_te", "eager/core": "core_unfused", "embed": "embed_megatron", "norm": "rms_norm_fused"}
-LLAMA = _TE | {"attention": "attention_megatron", "mlp": "mlp_megatron"}
+LLAMA = _TE | {"attention": "attention_megatron", "mlp": "mlp_whole", "feed_forward": "mlp_megatron"}
 QWEN3 = LLAMA | {"attention": "attention_megatron_normed"}
 GPT = _TE | {
     "norm": "layer_norm",
     "attention": "attention_megatron_plain",
-    "mlp": "mlp_megatron_plain",
+    "mlp": "mlp_whole",
+    "feed_forward": "mlp_megatron_plain",
     "act": "gelu",
     "embed": "embed_megatron_positions",
 }
-NEMOTRON = LLAMA | {"norm": "layer_norm", "mlp": "mlp_megatron_plain", "act": "squared_relu"}
+NEMOTRON = LLAMA | {"norm": "layer_norm", "feed_forward": "mlp_megatron_plain", "act": "squared_relu"}
 
 ROLES = {
     **dict.fromkeys(("llama", "mistral", "qwen2", "smollm3", "seed_oss"), LLAMA),
@@ -138,6 +152,8 @@ _VARIANTS = ("linear", "linear_bias", "linear_gathered", "linear_bias_gathered",
 PROFILE = Profile(
     roles=ROLES,
     rows=megatron_routed.ROWS,
+    recomputed={"core_attn": ("core",), "mlp": ("feed_forward",), "moe_act": ("expert_tail",)},
+    segments=SEGMENTS,
     linears={name: name + "_te" for name in _VARIANTS} | {"linear_gathered.head": "linear_buffered"},
     workspaces=0,
     tables=False,

@@ -32,6 +32,7 @@ layer_megatron_routed x                      # the norm in front of the router i
   x = add x _n
   n = norm x
   _n = mlp n
+  discard.layernorm n
   _n = dropout_hidden _n
   return add x _n
 routed_shared n
@@ -61,11 +62,13 @@ routed n                                     # MoELayer.forward
   drop p
   _r = sort_tokens_te e
   _c = experts_te.up _r -> f_expert2
-  _m = swiglu _c -> f_expert
-  _o = experts_te.down _m -> h
+  _o = expert_tail _c
   o = sort_tokens_te _o
   _t = exchange_tokens o
   return unpermute_te _t -> h
+expert_tail_kept c
+  _m = swiglu c -> f_expert
+  return experts_te.down _m -> h
 mlp_megatron_dense x                         # the first layers of a routed model
   _n = norm x
   _c = linear.gate_up _n -> f_dense2
@@ -73,31 +76,46 @@ mlp_megatron_dense x                         # the first layers of a routed mode
   return linear.down _m -> h
 attention_latent x                           # MLASelfAttention: the query is rotated in place
   n = norm x
-  q = latent_query n
+  m = latent_query_input n
+  q = linear.q m -> latent_q
   c = linear.kv_down n -> kv_rank_rope
   _k = copied c -> kv_rank
-  _k = norm _k
-  u = linear.k _k -> latent_kv
+  l = norm _k
+  u = linear.k l -> latent_kv
   v = mla_value u -> latent_v
   k = mla_key u c -> latent_q
   drop c u
-  o = core q k v -> latent_v
-  return linear.o o -> h
+  o = core q k v
+  discard.mla_up_proj q k v l
+  m = discard_query m
+  y = linear.o o -> h
+  discard.layernorm n
+  return pass y
 latent_query_low n
   _d = linear.q_down n -> q_rank
-  _d = norm _d
-  return linear.q _d -> latent_q
-latent_query_whole n
-  return linear.q n -> latent_q
+  return norm _d
+discard_low m
+  discard.mla_up_proj m
+  return pass m
+core_latent q k v
+  return attention_te q k v -> latent_v
+core_latent_unfused q k v
+  _w = scores_te q k -> scores
+  _p = softmax_te _w
+  _d = dropout_attention _p
+  _o = matmul _d v -> latent_v
+  return copied _o -> latent_v
 """)
 
-ROUTED = {"layer": "layer_megatron_routed", "mlp": "routed"}
-DEEPSEEK = {
-    "layer": "layer_megatron_routed",
+ROUTED = {"layer": "layer_megatron_routed", "mlp": "routed", "expert_tail": "expert_tail_kept"}
+DEEPSEEK = ROUTED | {
     "dense/layer": "layer_megatron",
     "attention": "attention_latent",
+    "core": "core_latent",
+    "eager/core": "core_latent_unfused",
     "mlp": "routed_shared",
-    "dense/mlp": "mlp_megatron_dense",
+    "dense/mlp": "mlp_whole",
+    "feed_forward": "mlp_megatron_dense",
 }
 
 ROWS = {"permute": "routed", "unpermute_te": "Ts"}
