@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from peakgate.memory.model import Described
+from peakgate.memory.model import Described, stand_in_note
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Degrees, Plan
 from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
@@ -68,10 +68,17 @@ def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, 
         ledger=ledger(resident, walked, phase, reserved - allocated, outside),
         timeline=tuple(TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in walked.points),
         group=group_of(plan),
-        undecided=described.undecided + resolved.undecided + _no_adapters(plan, trained),
+        undecided=of_model(plan, described) + resolved.undecided + _no_adapters(plan, trained),
         states_bytes=walked.states.resident,
         assumptions=described.assumptions + resolved.assumptions,
     )
+
+
+def of_model(plan: Plan, described: Described) -> tuple[str, ...]:
+    """What cannot be counted of the model; no family stands in where the framework has modules of its own for the block."""
+    arch = plan.architecture
+    own = arch.block in profile_of(plan.profile).roles
+    return tuple(note for note in described.undecided if not own or note != stand_in_note(arch.block, arch.stand_in))
 
 
 def _no_adapters(plan: Plan, trained: int) -> tuple[str, ...]:
@@ -123,7 +130,11 @@ def group_of(plan: Plan) -> str:
 
 def whole_model(plan: Plan) -> tuple[int, int]:
     """(all, trained) elements of the unsharded model."""
-    return _counted(replace(plan, micro_batch=1, sequence=8, accumulation=1, checkpointing="none", loss="full", degrees=Degrees(), vocabulary_multiple=0))
+    return _counted(
+        replace(
+            plan, micro_batch=1, sequence=8, accumulation=1, checkpointing="none", loss="full", degrees=Degrees(), vocabulary_multiple=0
+        )
+    )
 
 
 @lru_cache(maxsize=512)

@@ -85,11 +85,16 @@ def _with_dimensions(t: Transformer, extras: Extras) -> Described:
     stand_in = ""
     if key not in FAMILIES:
         stand_in = STAND_INS.get(key, "llama" if (t.experts or 0) == 0 else "mixtral")
-        undecided = (f"model: the block {t.block!r} has no kernels of its own in this version; figures are those of {stand_in!r}",)
+        undecided = (stand_in_note(t.block, stand_in),)
         key = stand_in
     if not t.vocab_size:
         undecided += ("model: vocab_size is not stated; embedding and logits are left out",)
     return Described(architecture=architecture_of(t, FAMILIES[key], extras, stand_in), undecided=undecided)
+
+
+def stand_in_note(block: str, stand_in: str) -> str:
+    """What an answer says of a block that another family stands for."""
+    return f"model: the block {block!r} has no kernels of its own in this version; figures are those of {stand_in!r}"
 
 
 def _family_key(t: Transformer, extras: Extras) -> str:
@@ -154,4 +159,5 @@ def _dims(t: Transformer, family: Family, rotary: int) -> dict[str, int]:
     joined = {"qkv": (a + 2 * n) * d, "f2": 2 * f, "kh": k * h, "kf2": 2 * k * f}
     rope = {"rope": rotary * family.rope_tables, "rotary": a * rotary, "unrotated": 0 if t.block == "phi3" else a * (d - rotary)}
     window = (t.sliding_window or 0) if family.windowed else 0
-    return routed_sizes(t) | sizes | joined | rope | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}
+    sizes |= routed_sizes(t)
+    return sizes | joined | rope | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}

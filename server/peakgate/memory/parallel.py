@@ -37,7 +37,8 @@ def rank_dims(plan: Plan) -> dict[str, int]:
     outside = divided(tokens, degrees.tensor) if degrees.sequence_parallel else tokens
     rows32 = -(-plan.sequence // 32) * 32  # the efficient kernel pads its rows (research of the aten meta kernel: ceil to 32)
     lora = plan.lora
-    return dims | routed_dims(degrees, dims, tokens, outside) | {
+    dims |= routed_dims(degrees, dims, tokens, outside)
+    return dims | {
         "T": tokens,
         "Ts": outside,
         "b": plan.micro_batch,

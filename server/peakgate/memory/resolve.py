@@ -10,6 +10,7 @@ from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.job import Job, Megatron
 from peakgate.memory.plan import Degrees, Formats, LoraPlan, Plan
 from peakgate.memory.profiles import PROFILES, profile_of
+from peakgate.memory.profiles.profile import Profile
 from peakgate.memory.recipes import formats_of
 from peakgate.memory.routed import expert_shard
 
@@ -276,7 +277,9 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("precision: 8-bit products are counted as 16-bit ones")
     if plan.checkpointing == "memory-budget":
         out.append("checkpointing.mode: memory-budget is counted as none")
-    if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"}:
+    profile = profile_of(plan.profile)
+    own = plan.framework == "megatron"
+    if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own:
         out.append("checkpointing.modules: only core_attn is counted")
     if job.framework.compile or job.framework.cuda_graphs not in (None, "none"):
         out.append("framework: compiled kernels and CUDA graphs are not counted")
@@ -286,8 +289,26 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("lora: DoRA and dropout in front of adapters are not counted")
     if plan.lora and plan.lora.base_dtype in QUANTISED:
         out.append("lora.base_dtype: what preparing a quantised model casts to float32 is not counted")
-    if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook":
+    if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not own:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
-    if plan.degrees.context > 1 or plan.degrees.expert > 1:
+    if plan.degrees.context > 1 or (plan.degrees.expert > 1 and not own):
         out.append("parallelism: buffers of context and expert parallelism are not counted")
+    if own:
+        out += _not_counted_of_megatron(job, plan, profile)
     return tuple(out)
+
+
+def _not_counted_of_megatron(job: Job, plan: Plan, profile: Profile) -> list[str]:
+    out: list[str] = []
+    block, transformer = plan.architecture.block, job.model.transformer
+    if block not in profile.roles:
+        out.append(f"model: Megatron-LM's own modules of the block {block!r} are not counted; figures are those of huggingface's")
+    if transformer is not None and transformer.mtp_layers:
+        out.append("model.transformer.mtp_layers: multi-token prediction is not counted")
+    if plan.degrees.sharding not in ("none", "ddp", "zero1"):
+        out.append(f"parallelism.sharding: buffers of Megatron-LM's {plan.degrees.sharding} are not counted")
+    if plan.degrees.pipeline > 1 and plan.degrees.schedule == "zero-bubble":
+        out.append("parallelism.pipeline_schedule: zero-bubble is counted as 1f1b")
+    if plan.offload_optimizer:
+        out.append("offload.optimizer: what a hybrid optimizer keeps on the GPU is not counted")
+    return out

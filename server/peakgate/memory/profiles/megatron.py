@@ -22,7 +22,7 @@ linear_gathered_te | g=x*tensor y=out -g | w(x): g=x*tensor; x(w): f=x*tensor gx
 linear_bias_gathered_te | g=x*tensor y=out -g | w(x): g=x*tensor; x(w): f=x*tensor gx=x -f; b: gb=b
 linear_scattered_te | f=out*tensor y=out -f | w(x): g=gy*tensor; x(w): gx=x
 linear_bias_scattered_te | f=out*tensor y=out -f | w(x): g=gy*tensor; x(w): gx=x; b: gb=b
-linear_buffered | y=out          | w(x): ; x(w): f=x*tensor gx=x -f           # the output layer gathers into the buffer `mpu` (M/tensor_parallel/layers.py)
+linear_buffered | y=out          | w(x): ; x(w): f=x*tensor gx=x -f   # M/tensor_parallel/layers.py: the output layer's own buffer
 # ---- attention and activations
 rope_te      | y=out             | x: gx=gy                                   # T/attention/rope.py: only the table is kept
 copied       | y=out             | x: gx~gy

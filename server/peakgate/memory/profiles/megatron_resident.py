@@ -26,7 +26,7 @@ TORCH_HANDLES = 2
 """Threads that run products of torch itself: forward and autograd."""
 
 BATCH_BYTES = 8 + 8 + 8 + 4
-"""A token of a micro-batch: tokens, labels, positions in int64, the loss mask in fp32 (Megatron-LM training/utils.py: get_batch_on_this_tp_rank)."""
+"""A token of a micro-batch: tokens, labels, positions in int64, the loss mask in fp32 (Megatron-LM training/utils.py, get_batch…)."""
 
 
 def resident(plan: Plan, stage: Stage, weights: list[Weight]) -> list[LedgerLine]:

@@ -21,7 +21,7 @@ unpermute_te | y=out             | x: gx=x
 exchange     | y=x               | x: gx=x                                    # all-to-all
 sort_chunks  | y=x               | x: gx=x
 experts_te   | y=out             | w(x): ; x(w): gx=x                         # TEGroupedLinear
-mla_value    | y=out             | x: gx~gy                                   # one fused kernel writes keys and values, and one their joint gradient
+mla_value    | y=out             | x: gx~gy                                   # one fused kernel writes both, and one their joint gradient
 mla_key(x0,x1) | y=out           | x0: gx0=x0; x1: gx1=x1
 """)
 
