@@ -1716,6 +1716,7 @@ class Megatron(_message.Message):
     CROSS_ENTROPY_FUSION_FIELD_NUMBER: _builtins.int
     TRANSFORMER_IMPL_FIELD_NUMBER: _builtins.int
     OVERLAP_GRAD_REDUCE_FIELD_NUMBER: _builtins.int
+    GRADIENT_ACCUMULATION_FUSION_FIELD_NUMBER: _builtins.int
     distributed_optimizer: _builtins.bool
     """Whether optimizer states are sharded over the data degree."""
     cross_entropy_fusion: _builtins.bool
@@ -1724,6 +1725,8 @@ class Megatron(_message.Message):
     """transformer_engine local."""
     overlap_grad_reduce: _builtins.bool
     """Whether gradient reduction overlaps with the backward pass."""
+    gradient_accumulation_fusion: _builtins.bool
+    """Whether products add weight gradients to the main gradients themselves (--no-gradient-accumulation-fusion: false)."""
     def __init__(
         self,
         *,
@@ -1731,15 +1734,18 @@ class Megatron(_message.Message):
         cross_entropy_fusion: _builtins.bool | None = ...,
         transformer_impl: _builtins.str | None = ...,
         overlap_grad_reduce: _builtins.bool | None = ...,
+        gradient_accumulation_fusion: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cross_entropy_fusion", b"_cross_entropy_fusion", "_distributed_optimizer", b"_distributed_optimizer", "_overlap_grad_reduce", b"_overlap_grad_reduce", "_transformer_impl", b"_transformer_impl", "cross_entropy_fusion", b"cross_entropy_fusion", "distributed_optimizer", b"distributed_optimizer", "overlap_grad_reduce", b"overlap_grad_reduce", "transformer_impl", b"transformer_impl"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cross_entropy_fusion", b"_cross_entropy_fusion", "_distributed_optimizer", b"_distributed_optimizer", "_gradient_accumulation_fusion", b"_gradient_accumulation_fusion", "_overlap_grad_reduce", b"_overlap_grad_reduce", "_transformer_impl", b"_transformer_impl", "cross_entropy_fusion", b"cross_entropy_fusion", "distributed_optimizer", b"distributed_optimizer", "gradient_accumulation_fusion", b"gradient_accumulation_fusion", "overlap_grad_reduce", b"overlap_grad_reduce", "transformer_impl", b"transformer_impl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cross_entropy_fusion", b"_cross_entropy_fusion", "_distributed_optimizer", b"_distributed_optimizer", "_overlap_grad_reduce", b"_overlap_grad_reduce", "_transformer_impl", b"_transformer_impl", "cross_entropy_fusion", b"cross_entropy_fusion", "distributed_optimizer", b"distributed_optimizer", "overlap_grad_reduce", b"overlap_grad_reduce", "transformer_impl", b"transformer_impl"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cross_entropy_fusion", b"_cross_entropy_fusion", "_distributed_optimizer", b"_distributed_optimizer", "_gradient_accumulation_fusion", b"_gradient_accumulation_fusion", "_overlap_grad_reduce", b"_overlap_grad_reduce", "_transformer_impl", b"_transformer_impl", "cross_entropy_fusion", b"cross_entropy_fusion", "distributed_optimizer", b"distributed_optimizer", "gradient_accumulation_fusion", b"gradient_accumulation_fusion", "overlap_grad_reduce", b"overlap_grad_reduce", "transformer_impl", b"transformer_impl"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cross_entropy_fusion: _TypeAlias = _typing.Literal["cross_entropy_fusion"]  # noqa: Y015
     _WhichOneofArgType__cross_entropy_fusion: _TypeAlias = _typing.Literal["_cross_entropy_fusion", b"_cross_entropy_fusion"]  # noqa: Y015
     _WhichOneofReturnType__distributed_optimizer: _TypeAlias = _typing.Literal["distributed_optimizer"]  # noqa: Y015
     _WhichOneofArgType__distributed_optimizer: _TypeAlias = _typing.Literal["_distributed_optimizer", b"_distributed_optimizer"]  # noqa: Y015
+    _WhichOneofReturnType__gradient_accumulation_fusion: _TypeAlias = _typing.Literal["gradient_accumulation_fusion"]  # noqa: Y015
+    _WhichOneofArgType__gradient_accumulation_fusion: _TypeAlias = _typing.Literal["_gradient_accumulation_fusion", b"_gradient_accumulation_fusion"]  # noqa: Y015
     _WhichOneofReturnType__overlap_grad_reduce: _TypeAlias = _typing.Literal["overlap_grad_reduce"]  # noqa: Y015
     _WhichOneofArgType__overlap_grad_reduce: _TypeAlias = _typing.Literal["_overlap_grad_reduce", b"_overlap_grad_reduce"]  # noqa: Y015
     _WhichOneofReturnType__transformer_impl: _TypeAlias = _typing.Literal["transformer_impl"]  # noqa: Y015
@@ -1748,6 +1754,8 @@ class Megatron(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cross_entropy_fusion) -> _WhichOneofReturnType__cross_entropy_fusion | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__distributed_optimizer) -> _WhichOneofReturnType__distributed_optimizer | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gradient_accumulation_fusion) -> _WhichOneofReturnType__gradient_accumulation_fusion | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__overlap_grad_reduce) -> _WhichOneofReturnType__overlap_grad_reduce | None: ...
     @_typing.overload

@@ -134,31 +134,53 @@ class Replayed:
     reserved_bytes: int
 
 
-def replay(resident: Iterable[int], steps: Iterable[Iterable[tuple[int, int]]], cap_bytes: int | None = None) -> Replayed:
-    """Allocates the resident sizes, then plays each step's events; raises OutOfMemoryError under a cap that is too small."""
+def replay(
+    resident: Iterable[int],
+    steps: Iterable[Iterable[tuple[int, int]]],
+    cap_bytes: int | None = None,
+    *,
+    load: Iterable[tuple[int, int]] = (),
+) -> Replayed:
+    """Plays the events of `load`, allocates the resident sizes, then plays each step's events. What `load` does not free stays.
+
+    Raises OutOfMemoryError under a cap that is too small.
+    """
     allocator = CachingAllocator(cap_bytes)
+    _play(allocator, load)
     for nbytes in resident:
         if nbytes > 0:
             allocator.malloc(nbytes)
     for events in steps:
-        blocks: dict[int, _Block] = {}
-        for number, nbytes in events:
-            if nbytes > 0:
-                blocks[number] = allocator.malloc(nbytes)
-            elif number in blocks:
-                allocator.free(blocks.pop(number))
-        for block in blocks.values():
+        for block in _play(allocator, events):
             allocator.free(block)
     return Replayed(allocated_bytes=allocator.highest_allocated, reserved_bytes=allocator.highest_reserved)
 
 
-def smallest_cap(resident: list[int], steps: list[list[tuple[int, int]]], allocated_bytes: int, reserved_bytes: int) -> int:
+def _play(allocator: CachingAllocator, events: Iterable[tuple[int, int]]) -> list[_Block]:
+    """Allocates and frees by number; the blocks that are left."""
+    blocks: dict[int, _Block] = {}
+    for number, nbytes in events:
+        if nbytes > 0:
+            blocks[number] = allocator.malloc(nbytes)
+        elif number in blocks:
+            allocator.free(blocks.pop(number))
+    return list(blocks.values())
+
+
+def smallest_cap(
+    resident: list[int],
+    steps: list[list[tuple[int, int]]],
+    allocated_bytes: int,
+    reserved_bytes: int,
+    *,
+    load: Iterable[tuple[int, int]] = (),
+) -> int:
     """The smallest cap, to 16 MiB, under which the replay completes: what the step needs of a card beside context and libraries."""
     low, high, grain = allocated_bytes, max(reserved_bytes, allocated_bytes), 16 * MIB
     while high - low > grain:
         middle = (low + high) // 2
         try:
-            replay(resident, steps, middle)
+            replay(resident, steps, middle, load=load)
             high = middle
         except OutOfMemoryError:
             low = middle

@@ -49,6 +49,8 @@ class Architecture:
     dims: Mapping[str, int]
     pattern: tuple[str, ...]
     tied: bool
+    leading: int = 0
+    """Layers in front of the pattern, of the kind `dense` (the first layers of DeepSeek's models are not routed)."""
     biases: frozenset[str] = frozenset()
     positions: int = 0
     buffer_bytes: int = 0

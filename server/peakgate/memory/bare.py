@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakgate.memory.compose import group_of, resident_lines, whole_model
+from peakgate.memory.compose import group_of, of_model, resident_lines, whole_model
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.job import Job
 from peakgate.memory.model import Described
@@ -28,11 +28,13 @@ def states_only(job: Job, described: Described, world: int) -> Prediction:
         plan = resolved.plan
         stage = stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation)[0]
         walked = walk(plan, stage)
-        lines = [line for line in resident_lines(plan, walked) if line.category not in ("activations", "temporaries", "communication")]
+        lines = [
+            line for line in resident_lines(plan, walked, stage) if line.category not in ("activations", "temporaries", "communication")
+        ]
         total, trained = whole_model(plan)
         group, assumptions = group_of(plan), resolved.assumptions
         what = "batch.micro_batch_size" if not job.batch.micro_batch_size else "batch.sequence_length"
-        undecided = (f"{what} is not stated: only the model states are counted", *described.undecided, *resolved.undecided)
+        undecided = (f"{what} is not stated: only the model states are counted", *of_model(plan, described), *resolved.undecided)
     size = sum(line.bytes for line in lines)
     return Prediction(
         live_bytes=size,

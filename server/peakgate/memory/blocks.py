@@ -2,7 +2,8 @@
 
 A line is `name = operation arguments -> width`. A name that starts with `_` is an unnamed intermediate and dies after its one
 use; the others live until they are bound again, dropped, or the module returns, because Python's local variables are part
-of the memory of a step. An operation is looked up among the job's roles first (`norm`, `core`, `dropout_hidden` …), then
+of the memory of a step. `discard.module names` empties tensors that a recomputed module makes
+again in the backward pass. An operation is looked up among the job's roles first (`norm`, `core`, `dropout_hidden` …), then
 among the blocks, then among the kernels. `linear.q` carries the name that adapters and bias lists use.
 """
 

@@ -130,9 +130,20 @@ class Segment:
 
 def rebuilt_core(machine: Machine, args: list[Tensor]) -> Tensor:
     """The attention core as a segment of its own: selective recomputation (Korthikanti et al. 2022, section 5)."""
-    block = BLOCKS[machine.roles["core_inside"]]
+    return rebuilt(machine, args, machine.roles["core_inside"])
+
+
+def rebuilt(machine: Machine, args: list[Tensor], name: str) -> Tensor:
+    """A block as a segment of its own: run again, it finds the same layer's weights."""
+    block, layer, roles = BLOCKS[name], machine.layer, machine.roles
+    cursor = machine.cursor.get(layer, 0)
 
     def run(held: list[Tensor]) -> Tensor:
-        return machine.block(block, held[: len(args)], None)
+        before = machine.layer, machine.roles
+        machine.layer, machine.roles, machine.cursor[layer] = layer, roles, cursor
+        try:
+            return machine.block(block, held[: len(args)], None)
+        finally:
+            machine.layer, machine.roles = before
 
     return Segment(machine, run, [*args, *machine.globals.values()], machine.layer).nonreentrant()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from peakgate.memory.meter import High
-from peakgate.memory.model import Described
+from peakgate.memory.model import Described, stand_in_note
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Degrees, Plan
 from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
@@ -44,7 +44,7 @@ class Outside:
 def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, *, exact: bool) -> Prediction:
     """The prediction for one rank of a pipeline stage."""
     walked = walk(plan, stage)
-    resident = resident_lines(plan, walked)
+    resident = resident_lines(plan, walked, stage)
     base = sum(line.bytes for line in resident)
     workspace = sum(line.bytes for line in resident if "workspace" in line.item)
     peaks = {phase: base + walked.highs[phase].blocks for phase in PHASES if phase in walked.highs}
@@ -70,10 +70,17 @@ def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, 
         ledger=ledger(resident, walked.highs[phase], reserved - allocated, outside),
         timeline=tuple(TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in walked.points),
         group=group_of(plan),
-        undecided=described.undecided + resolved.undecided + _no_adapters(plan, trained),
+        undecided=of_model(plan, described) + resolved.undecided + _no_adapters(plan, trained),
         states_bytes=walked.states.resident,
         assumptions=described.assumptions + resolved.assumptions,
     )
+
+
+def of_model(plan: Plan, described: Described) -> tuple[str, ...]:
+    """What cannot be counted of the model; no family stands in where the framework has modules of its own for the block."""
+    arch = plan.architecture
+    own = arch.block in profile_of(plan.profile).roles
+    return tuple(note for note in described.undecided if not own or note != stand_in_note(arch.block, arch.stand_in))
 
 
 def _no_adapters(plan: Plan, trained: int) -> tuple[str, ...]:
@@ -81,7 +88,7 @@ def _no_adapters(plan: Plan, trained: int) -> tuple[str, ...]:
     return () if trained or plan.lora is None else ("lora.targets: no linear layer of this block has such a name, so nothing is trained",)
 
 
-def resident_lines(plan: Plan, walked: Walk) -> list[LedgerLine]:
+def resident_lines(plan: Plan, walked: Walk, stage: Stage) -> list[LedgerLine]:
     """What lives all step long."""
     states, profile = walked.states, profile_of(plan.profile)
     buckets = 0
@@ -95,6 +102,7 @@ def resident_lines(plan: Plan, walked: Walk) -> list[LedgerLine]:
         LedgerLine(category="activations", item="input batch and position tables", bytes=walked.input_bytes),
         LedgerLine(category="temporaries", item="cuBLAS workspace", bytes=plan.workspace_bytes * profile.workspaces),
         LedgerLine(category="communication", item="DDP gradient buckets", bytes=buckets),
+        *(profile.resident(plan, stage, walked.weights) if profile.resident else ()),
     ]
     return [line for line in lines if line.bytes]
 
@@ -125,7 +133,7 @@ def group_of(plan: Plan) -> str:
 def whole_model(plan: Plan) -> tuple[int, int]:
     """(all, trained) elements of the unsharded model."""
     sequence = plan.sequence if plan.architecture.roles.get("inputs") == "sound" else 8  # a table of positions may be as long
-    small = replace(plan, micro_batch=1, sequence=sequence, target=min(plan.target, 8))
+    small = replace(plan, micro_batch=1, sequence=sequence, target=min(plan.target, 8), vocabulary_multiple=0)
     return _counted(replace(small, accumulation=1, checkpointing="none", loss="full", degrees=Degrees()))
 
 

@@ -34,6 +34,10 @@ litgpt | precision.recipe | bf16 | litgpt utils.py get_default_supported_precisi
 composer | precision.recipe | fsdp-bf16 | llm-foundry scripts/train/yamls: precision: amp_bf16 with fsdp_config
 deepspeed | precision.recipe | fp32 | deepspeed runtime/constants.py: BFLOAT16_ENABLED_DEFAULT = False
 * | optimizer.name | adamw | transformers training_args.py: optim = adamw_torch…
+megatron | loss.implementation | vocab-parallel | Megatron-LM arguments.py: --cross-entropy-loss-fusion is off
+megatron | checkpointing.reentrant | true | Megatron-LM core/tensor_parallel/random.py: CheckpointFunction runs an inner backward pass
+megatron | framework.megatron.transformer_impl | transformer_engine | Megatron-LM arguments.py: --transformer-impl
+megatron | framework.megatron.gradient_accumulation_fusion | true | Megatron-LM arguments.py: --no-gradient-accumulation-fusion turns it off
 megatron | optimizer.name | adam | Megatron-LM arguments.py: --optimizer adam
 * | optimizer.implementation | foreach | torch/optim/adamw.py: foreach when no implementation is named
 huggingface | optimizer.implementation | fused | transformers training_args.py: adamw_torch_fused from torch 2.8 on

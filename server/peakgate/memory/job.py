@@ -299,6 +299,7 @@ class Megatron:
     cross_entropy_fusion: bool | None = None
     transformer_impl: str | None = None
     overlap_grad_reduce: bool | None = None
+    gradient_accumulation_fusion: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peakgate.memory import profiles
 from peakgate.memory.kernels import parse
 
 TABLE = """
@@ -126,4 +127,4 @@ mse(x,t)     | d=x y=four -d     | x(x,t): gx=x                               # 
 sum_all      | y=four            | x: gx=x
 """
 
-KERNELS = parse(TABLE)
+KERNELS = parse(TABLE) | profiles.KERNELS

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.tape import Tensor
+from peakgate.memory.vocab_parallel import in_place, vocab_parallel
 
 CHUNKS = 8
 """torchtune modules/loss/ce_chunked_output_loss.py: num_output_chunks = 8."""
@@ -15,7 +16,7 @@ def loss_of(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor | None]:
     """(loss, logits that the model's output keeps); lets go of the hidden state `x`, which the forward function names to its end."""
     machine.category = "logits"
     whole = _plain if machine.roles.get("objective") == "plain" else _full
-    loss, logits = {"fused": _fused, "chunked": _chunked}.get(machine.plan.loss, whole)(machine, x)
+    loss, logits = _LOSSES.get(machine.plan.loss, whole)(machine, x)
     machine.category = "temporaries"
     x.storage.drop()
     machine.meter.mark_high("loss")
@@ -78,3 +79,6 @@ def _fused(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     machine.meter.enter("loss")
     (loss,) = machine.call("fused_loss", "head", [x], machine.dims["V"])
     return loss, None
+
+
+_LOSSES = {"fused": _fused, "chunked": _chunked, "vocab-parallel": vocab_parallel, "in-place": in_place}

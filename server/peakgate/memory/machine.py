@@ -12,6 +12,7 @@ from peakgate.memory.kernels import Step
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.meter import Meter
 from peakgate.memory.plan import Plan
+from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import promoted, roles_of, transposed
 from peakgate.memory.stacks import sizes_of
 from peakgate.memory.tape import INT64, Layer, Node, Operand, Parameter, RecomputedError, Storage, Tape, Tensor
@@ -22,6 +23,9 @@ COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head"})
 ROW = frozenset({"o", "down"})
 """Linear layers that it splits by input (RowParallelLinear)."""
 
+JOINED = {"qkv": "q", "gate_up": "gate"}
+"""A joined matrix has a bias where its parts have one."""
+
 ENDS: Layer = (0, 0)
 """The embedding before the layers and the head after them."""
 
@@ -31,7 +35,8 @@ class Machine:
 
     def __init__(self, plan: Plan, meter: Meter) -> None:
         self.plan, self.meter, self.arch = plan, meter, plan.architecture
-        kinds = dict.fromkeys((*self.arch.encoder, *self.arch.pattern))
+        leading = ("dense",) if self.arch.leading else ()
+        kinds = dict.fromkeys((*self.arch.encoder, *self.arch.pattern, *leading))
         self.sizes = {kind: sizes_of(plan, kind) for kind in kinds} if self.arch.encoder else dict.fromkeys(kinds, sizes_of(plan, "every"))
         self.dims = self.sizes[self.arch.pattern[-1]]
         self.tape = Tape(meter, self.dims)
@@ -48,6 +53,7 @@ class Machine:
         self.leaves: list[tuple[Node, Storage]] = []
         self.special: dict[str, Callable[[Machine, list[Tensor]], Tensor]] = {}  # operations that are more than blocks
         self.casts = {"to_compute": self.dims["act"], "to_adapter": self.dims["adapter"], "to_float32": 4, "to_half": 2}
+        self.profile = profile_of(plan.profile)
         self.single = plan.micro_batch == 1  # heads before sequence is then a view that a batched matmul takes as it is
         self.gathers = plan.degrees.sequence_parallel and plan.degrees.tensor > 1 and plan.profile != "textbook"
 
@@ -108,6 +114,10 @@ class Machine:
             for name in line.arguments:
                 scope.pop(name).storage.drop()
             return
+        if line.operation == "discard":
+            if line.tag in self.plan.recomputed:
+                self.tape.discard([scope[name].storage for name in line.arguments])
+            return
         args = [scope[name] if name in scope else self.globals[name] for name in line.arguments]
         width = (frame.get(line.width) if line.width in ("out", "groups") else self.dims[line.width]) if line.width else None
         results = self.call(line.operation, line.tag or tag, args, width, len(line.outputs))
@@ -135,9 +145,11 @@ class Machine:
         return [made[step.name] for step in steps]
 
     def _rows(self, operation: str, tag: str, x: Tensor) -> int:
-        """Tokens of the output: whole behind a column-parallel layer, split along the sequence behind a row-parallel one."""
+        """Rows of the output: whole behind a column-parallel layer, split along the sequence behind a row-parallel one."""
         if f"rows.{tag}" in self.dims:
             return self.dims[f"rows.{tag}"]
+        if operation in self.profile.rows:
+            return self.dims[self.profile.rows[operation]]
         if operation.startswith(("linear", "logits")):
             return self.dims["T"] if tag in COLUMN and x.rows == self.dims["Ts"] else self.dims["Ts"] if tag in ROW else x.rows
         return self.dims["Ts"] if operation == "embedding" and tag == "V" else x.rows
@@ -158,11 +170,13 @@ class Machine:
     def _variant(self, operation: str, tag: str) -> str:
         if operation not in ("linear_base", "linear_adapter"):
             return operation
-        bias = tag in self.arch.biases and operation == "linear_base"
+        bias = not self.arch.biases.isdisjoint((tag, JOINED.get(tag, tag))) and operation == "linear_base"
         if operation == "linear_base" and self._quantised(tag):
             return "linear_quantised_bias" if bias else "linear_quantised"
         where = ("_gathered" if tag in COLUMN else "_scattered" if tag in ROW else "") if self.gathers else ""
-        return ("linear_bias" if bias else "linear") + where
+        name = ("linear_bias" if bias else "linear") + where
+        fused = self.profile.linears if self.plan.fused_weight_gradients else {}
+        return fused.get(f"{name}.{tag}") or fused.get(name, name)
 
     def _quantised(self, tag: str) -> bool:
         """bitsandbytes replaces every linear layer but the head."""
@@ -199,6 +213,7 @@ class Machine:
         if name == "w" and i > 0 and (tag == "V" or (tag == "head" and self.arch.tied)):
             tied = next((weight for weight in known[:i] if weight.name == "embedding.V"), None)
             if tied is not None:
+                tied.shape = (width or 1, x.width)
                 return tied
         self.cursor[self.layer] = i + 1
         if i < len(known):
@@ -209,6 +224,7 @@ class Machine:
             Parameter(
                 name="adapter." + tag if adapter else _weight_name(operation, tag),
                 elements=self._elements(operation, name, tag, x, width),
+                shape=(width or 1, x.width) if name == "w" and operation.startswith(("linear", "experts")) else None,
                 itemsize=self.dims["adapter" if adapter else "weight"],
                 trainable=adapter or (lora is None and tag not in self.arch.frozen),
                 resident=self.plan.formats.resident_gradients,
@@ -221,6 +237,8 @@ class Machine:
             return (self.dims[tag] if name == "w" else 1) * (width or 1)
         if operation in ("add_table", "prepend"):
             return self.dims.get(tag, 1) * x.width
+        if operation == "experts_te":
+            return self.dims["E"] * x.width * (width or 1)
         if operation == "experts_mm":
             k = self.dims["k"]
             return self.dims["E"] * (x.width // k) * ((width or k) // k)

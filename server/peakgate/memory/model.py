@@ -14,6 +14,7 @@ from peakgate.memory.hf_config import Extras
 from peakgate.memory.job import Model, Operations, Transformer
 from peakgate.memory.plain.network import network_of
 from peakgate.memory.plain.run import has_convolutions
+from peakgate.memory.routed import routed_sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ def _with_dimensions(t: Transformer, extras: Extras) -> Described:
     stand_in = ""
     if key not in FAMILIES:
         stand_in = STAND_INS.get(key, "llama" if (t.experts or 0) == 0 else "mixtral")
-        undecided = (f"model: the block {t.block!r} has no kernels of its own in this version; figures are those of {stand_in!r}",)
+        undecided = (stand_in_note(t.block, stand_in),)
         key = stand_in
     if not t.vocab_size:
         undecided += ("model: vocab_size is not stated; embedding and logits are left out",)
@@ -134,6 +135,11 @@ def _roles_of(t: Transformer, family: Family, extras: Extras) -> dict[str, str]:
     return roles
 
 
+def stand_in_note(block: str, stand_in: str) -> str:
+    """What an answer says of a block that another family stands for."""
+    return f"model: the block {block!r} has no kernels of its own in this version; figures are those of {stand_in!r}"
+
+
 def _family_key(t: Transformer, extras: Extras) -> str:
     falcon = "falcon_mqa" if t.kv_heads == 1 and not extras.new_decoder else "falcon"
     block = {"gemma3_text": "gemma3", "qwen2_5": "qwen2", "falcon": falcon, "xlm-roberta": "roberta"}.get(t.block, t.block)
@@ -155,6 +161,7 @@ def architecture_of(t: Transformer, family: Family, extras: Extras, stand_in: st
         roles=roles,
         dims=_dims(t, family, rotary) | _own_dims(t, family, extras),
         pattern=("local",) * (extras.pattern - 1) + ("global",) if extras.pattern > 1 else family.pattern,
+        leading=min(t.dense_layers or 0, t.layers or 0) if t.experts else 0,
         tied=family.tied if t.tied_embeddings is None else t.tied_embeddings,
         biases=(family.biases | (frozenset({"q", "k", "v", "o"}) if extras.attention_bias else frozenset())) - extras.encoder.plain_linears,
         positions=positions,
@@ -204,4 +211,5 @@ def _dims(t: Transformer, family: Family, rotary: int) -> dict[str, int]:
     joined = {"qkv": (a + 2 * n) * d, "f2": 2 * f, "kh": k * h, "kf2": 2 * k * f}
     rope = {"rope": rotary * family.rope_tables, "rotary": a * rotary, "unrotated": 0 if t.block == "phi3" else a * (d - rotary)}
     window = (t.sliding_window or 0) if family.windowed else 0
+    sizes |= routed_sizes(t)
     return sizes | joined | rope | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}

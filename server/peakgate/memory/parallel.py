@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.plan import Plan
+from peakgate.memory.routed import SPLIT_BY_TENSOR as ROUTED
+from peakgate.memory.routed import routed_dims
 
-SPLIT_BY_TENSOR = ("q", "kv", "a", "n", "f", "V", "qkv", "f2", "kf2", "rotary", "unrotated")
+SPLIT_BY_TENSOR = ("q", "kv", "a", "n", "f", "V", "qkv", "f2", "kf2", "rotary", "unrotated", *ROUTED)
 
 
 def divided(size: int, degree: int) -> int:
@@ -22,6 +24,8 @@ def rank_dims(plan: Plan) -> dict[str, int]:
     """Sizes on one rank, in elements; formats in bytes of an element."""
     degrees, arch = plan.degrees, plan.architecture
     dims = dict(arch.dims)
+    if plan.vocabulary_multiple:
+        dims["V"] = divided(dims["V"], plan.vocabulary_multiple * degrees.tensor) * plan.vocabulary_multiple * degrees.tensor
     for name in SPLIT_BY_TENSOR:
         if dims.get(name):
             dims[name] = max(1, divided(dims[name], degrees.tensor))
@@ -33,6 +37,7 @@ def rank_dims(plan: Plan) -> dict[str, int]:
     outside = divided(tokens, degrees.tensor) if degrees.sequence_parallel else tokens
     rows32 = -(-plan.sequence // 32) * 32  # the efficient kernel pads its rows (research of the aten meta kernel: ceil to 32)
     lora = plan.lora
+    dims |= routed_dims(degrees, dims, tokens, outside)
     return dims | {
         "T": tokens,
         "Ts": outside,

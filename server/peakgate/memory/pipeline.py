@@ -22,6 +22,8 @@ class Stage:
     heads: bool
     in_flight: int
     chunks: int
+    start: int = 0
+    """Layers of the stages before it."""
 
 
 def stages(degrees: Degrees, layers: int, micro_batches: int) -> list[Stage]:
@@ -36,6 +38,7 @@ def stages(degrees: Degrees, layers: int, micro_batches: int) -> list[Stage]:
             heads=i == count - 1,
             in_flight=in_flight(degrees, i, micro_batches),
             chunks=degrees.virtual_pipeline,
+            start=sum(split[:i]),
         )
         for i in range(count)
     ]

@@ -49,6 +49,8 @@ class Degrees:
     stage_layers: tuple[int, ...] = ()
     context: int = 1
     expert: int = 1
+    expert_shard: int = 0
+    """Ranks over which the optimizer states of experts are divided; 0: `shard`, as all else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,15 @@ class Plan:
     overlap_comm: bool = False
     max_live_elements: int = 1_000_000_000
     workspace_bytes: int = 8_519_680
+    capability: tuple[int, int] | None = None
+    """CUDA compute capability of the card, when it is known."""
+    transformer_engine: bool = False
+    fused_weight_gradients: bool = False
+    """Products add weight gradients to the main gradients themselves (Megatron-LM: gradient accumulation fusion)."""
+    vocabulary_multiple: int = 0
+    """The vocabulary is padded to a multiple of this times the tensor parallel degree."""
+    recomputed: frozenset[str] = frozenset()
+    """Modules that selective checkpointing recomputes."""
     offload_optimizer: bool = False
     offload_parameters: bool = False
     offload_activations: bool = False

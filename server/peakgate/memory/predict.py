@@ -31,7 +31,7 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
     if described.architecture is None or not job.batch.micro_batch_size or not lengths_of(job, described.architecture).sequence:
         return states_only(job, described, world)
     resolved = resolve(job, described.architecture, world)
-    plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability_of(job)))
+    plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability_of(job)), capability=capability_of(job))
     exact = exact or described.architecture.network is not None  # its list of events is short enough to be replayed always
     candidates = distinct(stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation))
     return max(

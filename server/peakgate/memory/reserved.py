@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from peakgate.memory.allocator import replay, smallest_cap
+from peakgate.memory.flat_buffers import ranks_of, run_events
 from peakgate.memory.optimizers import ROWS
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
@@ -25,11 +26,17 @@ def replayed(plan: Plan, stage: Stage, resident: list[LedgerLine], allocated: in
     if not profile_of(plan.profile).rounds or plan.expandable_segments:
         return by_ratio(plan, allocated)
     recorded = walk(plan, stage, record=True)
-    sizes = resident_sizes(plan, recorded, resident)
-    step = list(recorded.events)
-    steps = [step] * 2 if plan.set_to_none else [[*step, *step[recorded.repeats_from :]]]  # gradients that stay are not made again
-    seen = replay(sizes, steps)
-    return max(seen.reserved_bytes, allocated), max(allocated, smallest_cap(sizes, steps, seen.allocated_bytes, seen.reserved_bytes))
+    if profile_of(plan.profile).flat_buffers:
+        sizes = []
+        runs = [(load, [events] * 2) for load, events in (run_events(plan, stage, recorded, resident, rank) for rank in ranks_of(plan))]
+    else:
+        sizes, step = resident_sizes(plan, recorded, resident), list(recorded.events)
+        stays = [[*step, *step[recorded.repeats_from :]]]  # gradients that stay are not made again
+        runs = [([], [step] * 2 if plan.set_to_none else stays)]
+    replays = [(replay(sizes, steps, load=load), load, steps) for load, steps in runs]
+    seen, load, steps = max(replays, key=lambda each: each[0].reserved_bytes)
+    cap = smallest_cap(sizes, steps, seen.allocated_bytes, seen.reserved_bytes, load=load)
+    return max(seen.reserved_bytes, allocated), max(allocated, cap)
 
 
 def resident_sizes(plan: Plan, walked: Walk, resident: list[LedgerLine]) -> list[int]:

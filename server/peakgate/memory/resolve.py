@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from peakgate.memory.architecture import Architecture
 from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
-from peakgate.memory.job import Job
+from peakgate.memory.job import Job, Megatron
 from peakgate.memory.lengths import lengths_of
 from peakgate.memory.plan import Degrees, Formats, LoraPlan, Plan
-from peakgate.memory.profiles import PROFILES
+from peakgate.memory.profiles import PROFILES, profile_of
+from peakgate.memory.profiles.profile import Profile
 from peakgate.memory.recipes import formats_of
+from peakgate.memory.routed import expert_shard
 
 LORA_NAMES = {
     "q_proj": "q",
@@ -46,6 +48,8 @@ LORA_NAMES = {
     "w3": "up",
 }
 """Names of linear layers in model code -> names in the blocks."""
+
+FUSION = "framework.megatron.gradient_accumulation_fusion"
 
 FUSED = {"q": "qkv", "k": "qkv", "v": "qkv", "gate": "gate_up", "up": "gate_up"}
 """Llama's names on blocks that join the matrices (contract: Llama's names on every block)."""
@@ -126,7 +130,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         implementation=fill.text(job.optimizer.implementation, "optimizer.implementation"),
         set_to_none=fill.flag(job.optimizer.set_to_none, "optimizer.set_to_none"),
         in_backward=job.optimizer.in_backward or False,
-        loss=fill.text(job.loss.implementation, "loss.implementation"),
+        loss=_loss(job, fill),
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
         fused_kernels=frozenset(job.framework.fused_kernels),
         expandable_segments=job.framework.expandable_segments or False,
@@ -139,7 +143,34 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         offload_parameters=job.offload.parameters not in (None, "none"),
         offload_activations=job.offload.activations not in (None, "none"),
     )
+    if framework == "megatron":
+        plan = _with_megatron(plan, job, fill)
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
+
+
+def _with_megatron(plan: Plan, job: Job, fill: Resolver) -> Plan:
+    """Settings that only Megatron-LM has; its unfused attention is the only one without Transformer Engine (gpt_layer_specs.py)."""
+    details = job.framework.megatron or Megatron()
+    engine = fill.text(details.transformer_impl, "framework.megatron.transformer_impl") == "transformer_engine"
+    modules = job.checkpointing.modules or ("core_attn",)
+    return replace(
+        plan,
+        transformer_engine=engine,
+        attention=plan.attention if engine else "eager",
+        fused_weight_gradients=plan.lora is None and fill.flag(details.gradient_accumulation_fusion, FUSION),
+        vocabulary_multiple=profile_of("megatron").vocabulary_multiple,
+        recomputed=frozenset(modules) if plan.checkpointing == "selective" else frozenset(),
+    )
+
+
+def _loss(job: Job, fill: Resolver) -> str:
+    """Megatron-LM's cross entropies split the vocabulary; the fused one works in place."""
+    if job.loss.implementation is None and job.framework.megatron and job.framework.megatron.cross_entropy_fusion:
+        return "in-place"
+    stated = fill.text(job.loss.implementation, "loss.implementation")
+    if fill.framework != "megatron":
+        return stated
+    return {"fused": "in-place", "full": "vocab-parallel"}.get(stated, stated)
 
 
 def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver) -> float:
@@ -188,7 +219,7 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
     distributed = bool(job.framework.megatron and job.framework.megatron.distributed_optimizer)
     if framework == "megatron" and distributed and sharding in ("none", "ddp"):
         sharding = "zero1"
-    return Degrees(
+    degrees = Degrees(
         world=world,
         data=data,
         shard=p.shard_degree or data * context,
@@ -202,6 +233,7 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
         context=context,
         expert=p.expert or 1,
     )
+    return replace(degrees, expert_shard=expert_shard(degrees)) if framework == "megatron" and degrees.expert > 1 else degrees
 
 
 def _in_buckets(formats: Formats, job: Job, degrees: Degrees, fill: Resolver) -> Formats:
@@ -247,7 +279,9 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("precision: 8-bit products are counted as 16-bit ones")
     if plan.checkpointing == "memory-budget":
         out.append("checkpointing.mode: memory-budget is counted as none")
-    if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"}:
+    profile = profile_of(plan.profile)
+    own = plan.framework == "megatron"
+    if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own:
         out.append("checkpointing.modules: only core_attn is counted")
     if job.framework.compile or job.framework.cuda_graphs not in (None, "none"):
         out.append("framework: compiled kernels and CUDA graphs are not counted")
@@ -257,12 +291,14 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("lora: DoRA and dropout in front of adapters are not counted")
     if plan.lora and plan.lora.base_dtype in QUANTISED:
         out.append("lora.base_dtype: what preparing a quantised model casts to float32 is not counted")
-    if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook":
+    if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not own:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
     if plan.architecture.encoder and plan.degrees.pipeline > 1:
         out.append("parallelism.pipeline: what an encoder sends to the stages of a decoder is not counted")
-    if plan.degrees.context > 1 or plan.degrees.expert > 1:
+    if plan.degrees.context > 1 or (plan.degrees.expert > 1 and not own):
         out.append("parallelism: buffers of context and expert parallelism are not counted")
+    if own:
+        out += _not_counted_of_megatron(job, plan, profile)
     return tuple(out)
 
 
@@ -275,4 +311,20 @@ def _not_counted_of_operations(plan: Plan) -> list[str]:
         out.append("lora: adapters of a plain network are not counted")
     if max(degrees.tensor, degrees.pipeline, degrees.context, degrees.expert) > 1:
         out.append("parallelism: a plain network is counted whole on each rank")
+    return out
+
+
+def _not_counted_of_megatron(job: Job, plan: Plan, profile: Profile) -> list[str]:
+    out: list[str] = []
+    block, transformer = plan.architecture.block, job.model.transformer
+    if block not in profile.roles:
+        out.append(f"model: Megatron-LM's own modules of the block {block!r} are not counted; figures are those of huggingface's")
+    if transformer is not None and transformer.mtp_layers:
+        out.append("model.transformer.mtp_layers: multi-token prediction is not counted")
+    if plan.degrees.sharding not in ("none", "ddp", "zero1"):
+        out.append(f"parallelism.sharding: buffers of Megatron-LM's {plan.degrees.sharding} are not counted")
+    if plan.degrees.pipeline > 1 and plan.degrees.schedule == "zero-bubble":
+        out.append("parallelism.pipeline_schedule: zero-bubble is counted as 1f1b")
+    if plan.offload_optimizer:
+        out.append("offload.optimizer: what a hybrid optimizer keeps on the GPU is not counted")
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peakgate.memory.kernel_table import KERNELS
 from peakgate.memory.library import BLOCKS
+from peakgate.memory.parallel import divided
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import FUSED_KERNELS, profile_of
 from peakgate.memory.tape import Tensor
@@ -14,9 +15,10 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     arch, attention = plan.architecture, "eager" if plan.attention == "eager" else "sdpa"
     masked = _masked(plan, kind)
     roles = _defaults(plan, masked=masked)
-    own = {**arch.roles, **arch.decoder} if kind == "decoder" else arch.roles
+    decoder = arch.decoder if kind == "decoder" else {}
+    own = {**arch.roles, **decoder, **profile_of(plan.profile).roles.get(arch.block, {})}
     roles |= {role: block for role, block in own.items() if "/" not in role}
-    roles |= {role.split("/")[1]: block for role, block in own.items() if role.startswith(attention + "/")}
+    roles |= {role.split("/")[1]: block for role, block in own.items() if role.startswith((attention + "/", kind + "/"))}
     core = _core(plan, roles["core"], masked=masked)
     roles["core"] = core
     if "cross_core" in roles:
@@ -30,14 +32,17 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
     final = roles["norm"] + profile_of(plan.profile).final_norm_suffix
     roles["final"] = own.get("final") or (final if final in KERNELS or final in BLOCKS else roles["norm"])
-    if plan.checkpointing == "selective" and plan.attention == "eager":
+    if plan.recomputed:
+        modules = profile_of(plan.profile).recomputed
+        roles |= {role: "rebuilt_" + roles[role] for module in plan.recomputed for role in modules.get(module, ()) if role in roles}
+    elif plan.checkpointing == "selective" and plan.attention == "eager":
         roles |= {"core": "rebuilt_core", "core_inside": roles["core"]}
     return roles
 
 
 def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
     arch, eager = plan.architecture, plan.attention == "eager"
-    heads, groups = arch.dims["a"], arch.dims["n"]
+    heads, groups, tensor = arch.dims["a"], arch.dims["n"], plan.degrees.tensor
     return {
         "core": "core_eager" if eager else "core_flash",
         "value_heads": "heads" if eager or masked else "view",
@@ -45,6 +50,11 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "heads_k": "heads",
         "causal_loss": "causal_loss",
         "repeat_heads": "pass" if groups == heads else "repeat_view" if groups == 1 else "repeat",
+        "query_groups": "copied" if 1 < divided(groups, tensor) < divided(heads, tensor) else "view",
+        "exchange_tokens": "exchange" if plan.degrees.expert > 1 else "pass",
+        "sort_tokens_te": "sort_chunks" if arch.dims["E"] > plan.degrees.expert else "pass",
+        "discard_query": "discard_low" if arch.dims.get("q_rank") else "pass",
+        "latent_query_input": "latent_query_low" if arch.dims.get("q_rank") else "pass",
         "repeat_interleave": "pass" if groups == heads else "repeat",
         "for_matmul": "contiguous_if_transposed",
         "softmax_up": "softmax_fp32",

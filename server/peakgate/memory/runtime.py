@@ -11,7 +11,7 @@ WORKSPACE_BYTES = 2 * 4096 * 1024 + 8 * 16 * 1024
 """cuBLAS workspace of one thread (aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize: `:4096:2:16:8`)."""
 
 LARGE_WORKSPACE_BYTES = 32 * 1024 * 1024
-"""The same on compute capability 9, 10 and 12."""
+"""The same on compute capability 9."""
 
 CONTEXT_BYTES = 300_000_000
 """CUDA context with lazily loaded kernels (github.com/pytorch/pytorch/issues/107667: about 300 MB from CUDA 11.7 on)."""
@@ -25,7 +25,7 @@ NEXT_COMMUNICATOR_BYTES = 16 * 10 * 1024 * 1024
 
 def workspace_bytes(capability: tuple[int, int] | None) -> int:
     """Bytes of one library workspace on a card of this compute capability (None: not known)."""
-    return LARGE_WORKSPACE_BYTES if capability and capability[0] in (9, 10, 12) else WORKSPACE_BYTES
+    return LARGE_WORKSPACE_BYTES if capability and capability[0] == 9 else WORKSPACE_BYTES
 
 
 def communicators(degrees: Degrees) -> int:

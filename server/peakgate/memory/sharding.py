@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.profiles import profile_of
 from peakgate.memory.tape import Layer, Storage
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Sharding:
     def __init__(self, machine: Machine, census: Census | None) -> None:
         self.machine, self.plan, self.tape = machine, machine.plan, machine.tape
         shards = census is not None and self.plan.degrees.shard > 1 and self.plan.profile != "textbook"
+        shards = shards and (self.plan.degrees.sharding not in BUCKETED or profile_of(self.plan.profile).zero_buckets)
         self.kind = self.plan.degrees.sharding if shards else "none"
         self.units, self.root_elements, self.elements = (census.layers, census.ends, census.total) if census else ({}, 0, 0)
         self.itemsize = ITEMSIZE[self.plan.formats.compute]

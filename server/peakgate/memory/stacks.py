@@ -28,7 +28,7 @@ def stacks_of(plan: Plan, stage: Stage, *, each: bool) -> list[Stack]:
     """The stacks of a stage, in order; stretches are numbered through."""
     arch = plan.architecture
     if not arch.encoder:
-        return [Stack(kind=arch.pattern[-1], stretches=tuple(stretches(plan, stage.layers, each=each)))]
+        return [Stack(kind=arch.pattern[-1], stretches=tuple(stretches(plan, stage.layers, each=each, start=stage.start)))]
     encoding = encoder_layers_of(plan, stage)
     encoder = stretches(replace(plan, architecture=replace(arch, pattern=arch.encoder)), encoding, each=each)
     decoder = stretches(plan, stage.layers - encoding, each=each)

@@ -31,6 +31,7 @@ class Weight:
     elements: int
     trainable: bool
     count: int
+    shape: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +67,13 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     row = ROWS[plan.optimizer]
     per_element = row.copies * (optimizer_itemsize + row.scale_bytes_per_element)
     counters = 4 * sum(w.count for w in trained) if row.counters and row.copies and plan.profile != "textbook" else 0
-    optimizer = int(_share(plan, trainable, "optimizer") * per_element) + counters
+    owned = _owned(plan, trained)
+    optimizer = int(owned * per_element) + counters
     gradient_bytes = _share(plan, trainable, "gradients") * _gradient_itemsize(plan)
     return States(
         parameters=_parameter_bytes(plan, listed),
         gradients=gradient_bytes if formats.resident_gradients else 0,
-        master_weights=_share(plan, trainable, "optimizer") * ITEMSIZE[formats.master_weights],
+        master_weights=owned * ITEMSIZE[formats.master_weights],
         optimizer_states=0 if plan.offload_optimizer else optimizer,
         elements=elements,
         trainable=trainable,
@@ -79,6 +81,16 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
         largest=max((w.elements for w in trained), default=0),
         lazy_optimizer=not formats.resident_gradients and formats.master_weights == "none",
     )
+
+
+def _owned(plan: Plan, trained: list[Weight]) -> int:
+    """Elements whose optimizer states the rank holds: experts are divided over their own data parallel ranks."""
+    degrees = plan.degrees
+    if not degrees.expert_shard or degrees.sharding not in SHARDED_FROM["optimizer"]:
+        return _share(plan, sum(w.elements * w.count for w in trained), "optimizer")
+    experts = sum(w.elements * w.count for w in trained if w.name.startswith("experts."))
+    rest = sum(w.elements * w.count for w in trained) - experts
+    return -(-rest // degrees.shard) - (-experts // degrees.expert_shard)
 
 
 def _share(plan: Plan, elements: int, what: str) -> int:
@@ -121,7 +133,7 @@ def quantisable(name: str) -> bool:
 def weights_of(parameters: dict[tuple[int, int], list[Parameter]], times: dict[int, int]) -> list[Weight]:
     """The weights of a walk, with how many equal layers hold each."""
     return [
-        Weight(name=p.name, elements=p.elements, trainable=p.trainable, count=times[layer[0]])
+        Weight(name=p.name, elements=p.elements, trainable=p.trainable, count=times[layer[0]], shape=p.shape)
         for layer, listed in parameters.items()
         for p in listed
     ]

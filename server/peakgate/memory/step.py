@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from peakgate.memory.allocator import block_bytes
 from peakgate.memory.census import Census
-from peakgate.memory.checkpoint import Segment, rebuilt_core
+from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.embedding import embedded, global_sizes
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
 from peakgate.memory.pipeline import Stage
+from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
@@ -37,6 +39,8 @@ class Walk:
     """From the first micro-batch, which makes the gradients, to the end of the last one …"""
     repeats_from: int = 0
     """… and where the part begins that repeats while gradients stay."""
+    backward_at: int = 0
+    """Where the backward pass begins in `events`."""
 
 
 def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
@@ -47,7 +51,8 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     step = _Step(plan, stage, meter, each=record)
     step.micro_step(held=None)
     first = len(meter.events or ())
-    if plan.accumulation > 1 or not plan.set_to_none:  # the second pass finds gradients; all later ones are equal to it
+    alike = record and profile.flat_buffers  # gradients have buffers of their own: every micro-batch is like the first
+    if not alike and (plan.accumulation > 1 or not plan.set_to_none):  # the second pass finds gradients; all later ones are equal to it
         meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
         step.micro_step(held=step.held)
     weights = weights_of(step.machine.parameters, step.machine.tape.times)
@@ -62,6 +67,7 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
         input_bytes=input_bytes(plan, step.machine.dims) if profile.tables else 0,
         events=tuple(meter.events or ()),
         repeats_from=first,
+        backward_at=step.backward_at,
     )
 
 
@@ -74,7 +80,8 @@ def saved_bytes_per_layer(plan: Plan) -> int:
     if encoding:
         sizes = {**arch.dims, "L": encoding + decoding, "encoder_layers": encoding}
         plain = replace(plain, architecture=replace(arch, dims=sizes))
-    stage = Stage(number=0, layers=encoding + decoding, embeds=True, heads=False, in_flight=1, chunks=1)
+    layers = encoding + decoding
+    stage = Stage(number=0, layers=layers, embeds=True, heads=False, in_flight=1, chunks=1, start=arch.leading)
     profile = profile_of(plan.profile)
     step = _Step(plain, stage, Meter(_exact, profile.ignored), each=False)
     step.machine.tape.nodes = []
@@ -110,10 +117,14 @@ class _Step:
         self.plan, self.stage, self.meter = plan, stage, meter
         self.machine = Machine(plan, meter)
         self.machine.special["rebuilt_core"] = rebuilt_core
+        for name in profile_of(plan.profile).segments:
+            self.machine.special["rebuilt_" + name] = partial(rebuilt, name=name)
         self.sharding = Sharding(self.machine, None if counting or plan.degrees.sharding not in SHARDED else census(plan, stage))
         self.stacks = stacks_of(plan, stage, each=each)
+        self.loop = PipelineLoop(self.machine, stage)
         self.held: dict[str, int] = {}
         self.saved_per_layer: dict[str, int] = {}
+        self.backward_at = 0
         self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
         tape = self.machine.tape
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
@@ -123,35 +134,38 @@ class _Step:
         """Forward, loss and backward of one micro-batch; `held`: what each other micro-batch in flight keeps."""
         meter, tape, machine = self.meter, self.machine.tape, self.machine
         tape.nodes, machine.cursor, machine.caching = [], {}, True
-        in_flight = {key: size * (self.stage.in_flight - 1) // self.stage.chunks for key, size in (held or {}).items()}
+        others = max(0, self.stage.in_flight - self.stage.chunks)  # a walk holds all chunks of one micro-batch
+        in_flight = {key: size * others // self.stage.chunks for key, size in (held or {}).items()}
         numbers = {key: meter.add(size, size, key) for key, size in in_flight.items()}
         meter.enter("forward")
         self.sharding.begin()
         before = dict(meter.by)
         x = self.forward_layers()
         loss, logits = self.head_and_loss(x)
+        loss = self.loop.sent(loss)
         self._drop_copies()
         self.held = {key: max(0, meter.by[key] - before[key]) for key in ("activations",)}
         meter.enter("backward")
+        self.backward_at = len(meter.events or ())
         meter.mark("start of backward")
         self.sharding.begin_backward()
         self._backward(loss)
         self.sharding.end()
         meter.mark("end of backward")
+        self.loop.computed_gradient()
         meter.enter("optimizer")
-        leaves = [storage for node, leaf in machine.leaves for storage in (leaf, *node.grads.values())]
-        for storage in [loss.storage, *leaves, *([logits.storage] if logits and self.plan.keep_logits else [])]:
+        for storage in [loss.storage, *([logits.storage] if logits and self.plan.keep_logits else [])]:
             storage.drop()
         self._drop_outputs()
         for key, size in in_flight.items():
             meter.sub(size, size, key, numbers[key])
-        machine.leaves = []
 
     def _backward(self, loss: Tensor) -> None:
         tape = self.machine.tape
         if loss.node is None:
             return
         loss.node.grads[loss.output] = tape.allocate(loss.nbytes if not self.stage.heads else 4)
+        self.loop.received_gradient(loss.node.grads[loss.output])
         tape.backward(tape.nodes)
 
     # ---- forward

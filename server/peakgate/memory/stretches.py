@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import lcm
 
 from peakgate.memory.plan import Plan
+from peakgate.memory.profiles import profile_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,16 +19,22 @@ class Stretch:
     every: int
 
 
-def stretches(plan: Plan, layers: int, *, each: bool = False) -> list[Stretch]:
+def stretches(plan: Plan, layers: int, *, each: bool = False, start: int = 0) -> list[Stretch]:
     """The layers of a stage. A pattern's first run stands by itself (it makes the gradients' and masks' first use), its equal
-    followers once for all, and the rest of a broken pattern last. `each`: every layer is walked (to record every event)."""
+    followers once for all, and the rest of a broken pattern last. `each`: every layer is walked (to record every event); `start`: layers
+    of the stages before."""
     first = min(plan.checkpoint_layers or layers, layers) if plan.checkpointing == "full" else 0
     out: list[Stretch] = []
-    for start, count, every in ((0, first, plan.checkpoint_every), (first, layers - first, 0)):
-        period = lcm(len(plan.architecture.pattern), every or 1)
-        whole, rest = divmod(count, period)
-        sizes = [(1, period)] * whole if each else _together(plan, whole, period)
-        out += _section(plan.architecture.pattern, start, [*sizes, *[(1, rest)] * (rest > 0)], every, len(out))
+    leading = min(max(0, plan.architecture.leading - start), layers)
+    for begin, end, every in ((0, first, plan.checkpoint_every), (first, layers, 0)):
+        for pattern, at, count in (
+            (("dense",), begin, min(end, leading) - begin),
+            (plan.architecture.pattern, max(begin, leading), end - max(begin, leading)),
+        ):
+            period = lcm(len(pattern), every or 1)
+            whole, rest = divmod(max(0, count), period)
+            sizes = [(1, period)] * whole if each else _together(plan, whole, period)
+            out += _section(pattern, at - leading, [*sizes, *[(1, rest)] * (rest > 0)], every, len(out))
     return out
 
 
@@ -35,11 +42,13 @@ def _together(plan: Plan, whole: int, period: int) -> list[tuple[int, int]]:
     """(times, layers) of `whole` runs of a pattern: those that differ from the others stand by themselves.
 
     Under adapters nothing in the first run may ask for a gradient, and the second is then the first that holds the shared tables. Under
-    FSDP the last run starts the backward pass, when no earlier run's gradients are still being reduced. With two stacks it makes the first
-    gradient of what all layers read: the encoder's output, a bias.
+    FSDP the last run starts the backward pass, when no earlier run's gradients are still being reduced; in a pipeline whose loop
+    still names the received gradient it is the one that adds to a new tensor. With two stacks it makes the first gradient of what
+    all layers read: the encoder's output, a bias.
     """
     first = min(whole, 2 if plan.lora is not None and plan.checkpointing != "full" else 1)
-    last = min(whole - first, 1 if plan.degrees.sharding in ("fsdp", "hsdp") or plan.architecture.encoder else 0)
+    loop = plan.degrees.pipeline > 1 and profile_of(plan.profile).pipeline_loop
+    last = min(whole - first, 1 if loop or plan.degrees.sharding in ("fsdp", "hsdp") or plan.architecture.encoder else 0)
     middle = whole - first - last
     return [(1, period)] * first + [(middle, period)] * (middle > 0) + [(1, period)] * last
 

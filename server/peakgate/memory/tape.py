@@ -29,10 +29,11 @@ Shape = tuple[int, int, int]
 class Storage:
     """An allocation: it is freed when nobody holds it any more. Views share it."""
 
-    __slots__ = ("block", "category", "holders", "meter", "nbytes", "number")
+    __slots__ = ("block", "category", "emptied", "holders", "meter", "nbytes", "number")
 
     def __init__(self, nbytes: int, category: str, meter: Meter) -> None:
         self.nbytes, self.holders, self.category, self.meter = nbytes, 1, category, meter
+        self.emptied = 0
         self.block = meter.block_bytes(nbytes)
         self.number = meter.add(nbytes, self.block, category)
 
@@ -46,6 +47,16 @@ class Storage:
         self.holders -= 1
         if not self.holders:
             self.meter.sub(self.nbytes, self.block, self.category, self.number)
+
+    def empty(self) -> None:
+        """Its memory is freed while it stays named (untyped_storage().resize_(0)) …"""
+        self.meter.sub(self.nbytes, self.block, self.category, self.number)
+        self.emptied, self.nbytes, self.block = self.nbytes, 0, 0
+
+    def refill(self) -> None:
+        """… and allocated again."""
+        self.nbytes, self.block, self.emptied = self.emptied, self.meter.block_bytes(self.emptied), 0
+        self.number = self.meter.add(self.nbytes, self.block, self.category)
 
     def become(self, category: str) -> None:
         """A temporary that autograd saves is an activation from then on; one that a parameter takes over is a gradient."""
@@ -66,6 +77,8 @@ class Parameter:
     itemsize: int
     trainable: bool
     resident: bool = False
+    shape: tuple[int, int] | None = None
+    """(outputs, inputs) of a matrix that products use."""
     grad: Storage | None = None
     uses: int = 0
     pending: Storage | None = None
@@ -233,6 +246,23 @@ class Tape:
         if inputs and self.stop_after == len(self.nodes) and all(name in candidates for name in reads):
             self.nodes.append(node)  # all it keeps are inputs: the kernel itself need not run any more
             raise RecomputedError
+
+    def discard(self, storages: list[Storage]) -> None:
+        """Empties tensors that are computed again when the backward pass first reads what was made up to now.
+
+        Megatron-LM core/tensor_parallel/random.py: CheckpointWithoutOutput.
+        """
+        reading = next((node for node in reversed(self.nodes) if node.reads), None)
+        if reading is None or not self.recording or not self.packing:
+            return
+        for storage in storages:
+            storage.empty()
+
+        def refill() -> None:
+            for storage in storages:
+                storage.refill()
+
+        reading.before = refill
 
     # ---- backward
     def backward(self, nodes: list[Node]) -> None:

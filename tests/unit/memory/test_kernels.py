@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from peakgate.memory import profiles
 from peakgate.memory.kernel_table import KERNELS, TABLE
 from peakgate.memory.kernels import Rule, Size, Step, parse
 
@@ -58,7 +59,9 @@ def test_comments_and_empty_lines_are_no_kernels() -> None:
 def test_every_row_of_the_table_has_its_own_name() -> None:
     """A second row of a name would silently replace the first."""
     lines = [line.split("#", 1)[0] for line in TABLE.splitlines()]
-    assert len(KERNELS) == len([line for line in lines if line.strip()])
+    own = parse(TABLE)
+    assert len(own) == len([line for line in lines if line.strip()])
+    assert own.keys().isdisjoint(profiles.KERNELS)
 
 
 def test_every_gradient_reads_what_the_kernel_has() -> None:

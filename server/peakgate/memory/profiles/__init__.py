@@ -5,12 +5,16 @@ A framework without a row stands on `huggingface`, and the answer says so.
 
 from __future__ import annotations
 
-from peakgate.memory.profiles import textbook
+from peakgate.memory.kernels import Kernel
+from peakgate.memory.profiles import megatron, textbook
 from peakgate.memory.profiles.profile import Profile
 
-PROFILES: dict[str, Profile] = {"huggingface": Profile(), "textbook": textbook.PROFILE}
+PROFILES: dict[str, Profile] = {"huggingface": Profile(), "textbook": textbook.PROFILE, "megatron": megatron.PROFILE}
 
-BLOCKS = textbook.BLOCKS
+BLOCKS = textbook.BLOCKS | megatron.BLOCKS
+
+KERNELS: dict[str, Kernel] = {**megatron.KERNELS}
+"""Kernels that only one framework has."""
 
 FUSED_KERNELS: dict[str, dict[str, str]] = {
     "rms_norm": {"rms_norm": "rms_norm_fused", "rms_norm_gemma": "rms_norm_fused"},
