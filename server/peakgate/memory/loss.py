@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from peakgate.memory import losses_litgpt, losses_torchtune
 from peakgate.memory.machine import ENDS, Machine
+from peakgate.memory.profiles import profile_of
 from peakgate.memory.tape import Tensor
 
 CHUNKS = 8
@@ -14,9 +17,9 @@ CHUNKS = 8
 def loss_of(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor | None]:
     """(loss, logits that the model's output keeps); lets go of the hidden state `x`, which the forward function names to its end."""
     machine.category = "logits"
-    loss, logits = {"fused": _fused, "chunked": _chunked}.get(machine.plan.loss, _full)(machine, x)
+    name = profile_of(machine.plan.profile).losses.get(machine.plan.loss, machine.plan.loss)
+    loss, logits = LOSSES.get(name, _full)(machine, x)
     machine.category = "temporaries"
-    x.storage.drop()
     machine.meter.mark_high("loss")
     return loss, logits
 
@@ -32,6 +35,7 @@ def _full(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
     (loss,) = machine.call("causal_loss", "", [upcast, labels], None)
     for storage in [upcast.storage, padded, labels.storage, *([] if machine.plan.keep_logits else [logits.storage])]:
         storage.drop()
+    x.storage.drop()
     return loss, logits
 
 
@@ -46,6 +50,7 @@ def _chunked(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     total = losses[0]
     for each in losses[1:]:
         (total,) = machine.call("add", "", [total, each], 1)
+    x.storage.drop()
     return total, None
 
 
@@ -62,4 +67,17 @@ def _chunk(machine: Machine, x: Tensor) -> Tensor:
 def _fused(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     machine.meter.enter("loss")
     (loss,) = machine.call("fused_loss", "head", [x], machine.dims["V"])
+    x.storage.drop()
     return loss, None
+
+
+LOSSES: dict[str, Callable[[Machine, Tensor], tuple[Tensor, Tensor | None]]] = {
+    "full": _full,
+    "chunked": _chunked,
+    "fused": _fused,
+    "litgpt_full": losses_litgpt.full,
+    "litgpt_chunked": losses_litgpt.chunked,
+    "torchtune_full": losses_torchtune.full,
+    "torchtune_chunked": losses_torchtune.chunked,
+}
+"""The ways by name; each lets go of the hidden state where the name of it ends."""

@@ -37,12 +37,13 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     """Walks one step in steady state. `record` keeps every allocation and free, walking each layer."""
     profile = profile_of(plan.profile)
     rounds = block_bytes if profile.rounds else _exact
-    meter = Meter(rounds, profile.ignored)
+    meter = Meter(rounds, profile.ignored, [] if record and profile.holds_graph else None)
     step = _Step(plan, stage, meter, each=record)
     step.micro_step(held=None)
-    if plan.accumulation > 1 or not plan.set_to_none:  # the second pass finds gradients; all later ones are equal to it
+    if plan.accumulation > 1 or not plan.set_to_none or profile.holds_graph:  # the second pass finds gradients; all later ones are equal to it
         meter.forget()
-        meter.events = [] if record else None
+        if not profile.holds_graph:
+            meter.events = [] if record else None
         step.micro_step(held=step.held)
     elif record:
         meter = Meter(rounds, profile.ignored, [])
@@ -138,6 +139,7 @@ class _Step:
         for key, size in in_flight.items():
             meter.sub(size, size, key, 0)
         machine.leaves = []
+        machine.pins.step_ended(named=machine.profile.holds_graph)
 
     def _backward(self, loss: Tensor) -> None:
         tape = self.machine.tape

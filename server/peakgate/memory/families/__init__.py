@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from peakgate.memory.architecture import Family
-from peakgate.memory.families import common, falcon, gemma, gpt, llama, moe
+from peakgate.memory.families import common, falcon, gemma, gpt, llama, moe, quantised
 
-BLOCKS = common.BLOCKS | gpt.BLOCKS | llama.BLOCKS | gemma.BLOCKS | falcon.BLOCKS | moe.BLOCKS
+BLOCKS = common.BLOCKS | gpt.BLOCKS | llama.BLOCKS | gemma.BLOCKS | falcon.BLOCKS | moe.BLOCKS | quantised.BLOCKS
 
 EVERY_LINEAR = frozenset({"q", "k", "v", "o", "qkv", "up", "down"})
 

@@ -5,12 +5,23 @@ A framework without a row stands on `huggingface`, and the answer says so.
 
 from __future__ import annotations
 
-from peakgate.memory.profiles import textbook
+from peakgate.memory.profiles import litgpt, textbook, torch, torchtune
 from peakgate.memory.profiles.profile import Profile
 
-PROFILES: dict[str, Profile] = {"huggingface": Profile(), "textbook": textbook.PROFILE}
+PROFILES: dict[str, Profile] = {
+    "huggingface": Profile(),
+    "textbook": textbook.PROFILE,
+    "litgpt": litgpt.PROFILE,
+    "torchtune": torchtune.PROFILE,
+    "torch": torch.PROFILE,
+}
 
-BLOCKS = textbook.BLOCKS
+EARLIER: dict[str, Profile] = {"lit-gpt": litgpt.SCRIPTS}
+"""Rows of a framework's earlier versions (`profile_name`)."""
+
+BLOCKS = textbook.BLOCKS | litgpt.BLOCKS | torchtune.BLOCKS
+
+KERNELS = litgpt.KERNELS | torchtune.KERNELS
 
 FUSED_KERNELS: dict[str, dict[str, str]] = {
     "rms_norm": {"rms_norm": "rms_norm_fused", "rms_norm_gemma": "rms_norm_fused"},
@@ -25,4 +36,11 @@ Liger ops/rms_norm.py keeps the input and one number a row; ops/swiglu.py keeps 
 
 def profile_of(framework: str) -> Profile:
     """The framework's row, or that of huggingface."""
-    return PROFILES.get(framework, PROFILES["huggingface"])
+    return PROFILES.get(framework) or EARLIER.get(framework, PROFILES["huggingface"])
+
+
+def profile_name(framework: str, version: str | None) -> str:
+    """The name of the framework's row at a version. LitGPT has versions since it is a package; without one it is the scripts before it."""
+    if framework == "litgpt" and not version:
+        return "lit-gpt"
+    return framework if framework in PROFILES else "huggingface"
