@@ -52,7 +52,8 @@ composer | attention.implementation | flash | llm-foundry: attn_config.attn_impl
 * | checkpointing.every | 1 | torch.utils.checkpoint around each layer
 * | checkpointing.reentrant | false | transformers 5: use_reentrant=False
 * | loss.implementation | full | transformers loss/loss_utils.py: cross_entropy of all logits
-torchtune | loss.implementation | full | torchtune recipes/full_finetune_single_device.py: torch.nn.CrossEntropyLoss before CEWithChunkedOutputLoss is named
+torchtune | loss.implementation | full | torchtune recipes/configs before 0.4: torch.nn.CrossEntropyLoss
+torchtune-0.4 | loss.implementation | chunked | torchtune recipes/configs from 0.4 on: CEWithChunkedOutputLoss
 litgpt | loss.implementation | chunked | litgpt finetune/lora.py: lm_head_chunk_size=128, chunked_cross_entropy
 * | loss.keep_logits | false | transformers trainer.py compute_loss: outputs are local
 textbook | loss.keep_logits | true | ML Systems, Lesson 6, section 3: 4sbV stays in the sum
@@ -65,6 +66,7 @@ torch | loss.keep_logits | true | a plain loop: `logits` stays a local until it 
 * | lora.adapter_dtype | float32 | peft tuners/tuners_utils.py: autocast_adapter_dtype=True
 litgpt | lora.adapter_dtype | parameters | litgpt finetune/lora.py: fabric.init_module in the run's precision
 torchtune | lora.adapter_dtype | parameters | torchtune recipes/lora_finetune_single_device.py: set_default_dtype(self._dtype) around the model
+litgpt | framework.version | before 0.1 | Lit-GPT's scripts, which had no versions: the longest sample is the first (finetune/lora.py: longest_seq_ix)
 * | framework.bitsandbytes | 0.45 | bitsandbytes autograd/_functions.py from 0.43 on: MatMul4Bit keeps (None, B)
 litgpt | framework.bitsandbytes | 0.42.0 | litgpt pyproject.toml at 5895df10: bitsandbytes==0.42.0
 * | parallelism.sharding | ddp | torch: data parallel ranks hold a whole model each

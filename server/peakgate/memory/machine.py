@@ -184,7 +184,7 @@ class Machine:
         bias = tag in self.arch.biases and operation != "linear_adapter"
         if operation != "linear_adapter" and self._quantised(tag):
             nested = "_nested" if self.plan.lora and self.plan.lora.double_quant else ""
-            return self.profile.quantised + nested + ("_bias" if bias else "")
+            return self.roles["linear_quantised"] + nested + ("_bias" if bias else "")
         where = ("_gathered" if tag in COLUMN else "_scattered" if tag in ROW else "") if self.gathers else ""
         return ("linear_bias" if bias else "linear") + where
 

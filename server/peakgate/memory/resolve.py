@@ -9,7 +9,7 @@ from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.job import Job
 from peakgate.memory.plan import Degrees, Formats, LoraPlan, Plan
-from peakgate.memory.profiles import PROFILES, profile_name, profile_of
+from peakgate.memory.profiles import EARLIER, PROFILES, profile_name, profile_of
 from peakgate.memory.profiles.profile import Profile
 from peakgate.memory.recipes import formats_of
 
@@ -84,6 +84,8 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     framework = job.framework.name or default_of("*", "framework.name").value
     fill = Resolver(framework, [] if job.framework.name else [f"framework.name: {framework} ({default_of('*', 'framework.name').source})"])
     formats = formats_of(job.precision, fill.text(job.precision.recipe, "precision.recipe"))
+    if profile_name(framework, job.framework.version) in EARLIER:
+        fill.text(job.framework.version, "framework.version")
     lora = _lora(job, fill, architecture, formats)
     degrees = _degrees(job, fill, world, framework)
     mode = fill.text(job.checkpointing.mode, "checkpointing.mode")
@@ -109,11 +111,11 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         formats=_in_buckets(formats, job, degrees, fill),
         lora=lora,
         degrees=degrees,
-        optimizer=fill.text(job.optimizer.name, "optimizer.name"),
+        optimizer=_optimizer(job, fill, lora),
         implementation=fill.text(job.optimizer.implementation, "optimizer.implementation"),
         set_to_none=fill.flag(job.optimizer.set_to_none, "optimizer.set_to_none"),
         in_backward=job.optimizer.in_backward or False,
-        loss=fill.text(job.loss.implementation, "loss.implementation"),
+        loss=_loss(job, fill),
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
         fused_kernels=frozenset(job.framework.fused_kernels),
         compiled=job.framework.compile or False,
@@ -171,6 +173,24 @@ def _lora(job: Job, fill: Resolver, architecture: Architecture, formats: Formats
         double_quant=base in QUANTISED and (profile.double_quant or fill.flag(lora.double_quant, "lora.double_quant")),
         adapter_dtype=formats.parameters if adapter == "parameters" else adapter,
     )
+
+
+def _optimizer(job: Job, fill: Resolver, lora: LoraPlan | None) -> str:
+    """The optimizer's name; a framework may exchange it where the base is quantised (litgpt finetune/lora.py: bnb.optim.PagedAdamW)."""
+    name = fill.text(job.optimizer.name, "optimizer.name")
+    if lora is None or lora.base_dtype not in QUANTISED:
+        return name
+    exchanged = profile_of(profile_name(fill.framework, job.framework.version)).optimizers_of_4bit.get(name, name)
+    if exchanged != name:
+        fill.assumptions.append(f"optimizer.name: {exchanged} ({fill.framework} takes it where the base is quantised)")
+    return exchanged
+
+
+def _loss(job: Job, fill: Resolver) -> str:
+    """How the loss is computed; torchtune's recipes name the chunked one from 0.4 on."""
+    newer = fill.framework == "torchtune" and version_of(job.framework.version) >= (0, 4)
+    source = replace(fill, framework="torchtune-0.4") if newer else fill
+    return source.text(job.loss.implementation, "loss.implementation")
 
 
 def _pins_inputs(job: Job, fill: Resolver) -> bool:

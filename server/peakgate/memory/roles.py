@@ -51,6 +51,7 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "dropout_embedding": "pass",
         "require_grad": "leaf" if plan.lora and plan.checkpointing == "full" else "pass",
         "lora_dropout": "dropout" if plan.lora and plan.lora.dropout else "pass",
+        "linear_quantised": profile_of(plan.profile).quantised,
         "linear_merged": _merged(plan),
         "ungroup": "contiguous" if 1 < groups < heads else "pass",
         "positions_rope": "rope_pairs" if plan.builds_mask else "rope_pairs_indexed",

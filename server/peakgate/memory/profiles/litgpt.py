@@ -184,6 +184,7 @@ PROFILE = Profile(
     masks_padding=False,
     quantised="linear_from_half",
     whole=frozenset({"router"}),
+    optimizers_of_4bit={"adamw": "paged-adamw"},
     adapts_parts=True,
     holds_graph=True,
 )

@@ -36,6 +36,8 @@ class Profile:
     """… and the linear layers that stay whole."""
     adapts_parts: bool = False
     """Whether queries, keys and values are one matrix whose parts are adapted one by one."""
+    optimizers_of_4bit: Mapping[str, str] = field(default_factory=dict)
+    """What the framework makes of an optimizer where the base is quantised."""
     double_quant: bool = False
     """Whether the scales of a 4-bit weight are always quantised too."""
     holds_graph: bool = False

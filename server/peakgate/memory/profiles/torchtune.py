@@ -16,9 +16,10 @@ KERNELS = parse_kernels("""
 rope_pairs   | t=x/2 y=x -t                 | x: t=x/2 gx=x -t
 rope_pairs_indexed | c!=rope_rows:4 t=x/2 y=x -t | x(c): t=x/2 gx=x -t
 rope_compiled | y=x                         | x: gx=x
-# torchao nf4tensor.py LinearNF4: the weight made whole for each product
-linear_nf4_nested | t=w:product y=out -t | w: gw=w; x: t=w:product gx=x -t
-linear_nf4_nested_bias | t=w:product y=out -t | w: gw=w; x: t=w:product gx=x -t; b: gb=b
+# torchao nf4tensor.py get_original_weight: two int64 tensors of indices, their values, the scales, both halves scaled, and the weight
+linear_nf4_nested | i=w:4 j=w:4 k=w:1 l=w:1 s=w:2/64 m=w:1 n=w:1 t=w:2 -i -j -k -l -s -m -n y=out -t  | w: gw=w; x: i=w:4 j=w:4 k=w:1 l=w:1 s=w:2/64 m=w:1 n=w:1 t=w:2 -i -j -k -l -s -m -n gx=x -t
+# compiled: one kernel makes the weight
+linear_nf4_compiled_nested | t=w:2 y=out -t | w: gw=w; x: t=w:2 gx=x -t
 # compute_cross_entropy compiled: the up-cast is inside, the gradient leaves in the format of the logits
 cross_entropy_compiled(x,t) | y=four s!=rows:4 | x(x,t,s): gx=x
 """)
@@ -77,6 +78,7 @@ COMPILED = {
     "rms_norm_torchtune": "rms_norm_fused",
     "rope_torchtune": "rope_compiled",
     "mlp_torchtune": "mlp_gated_fused",
+    "linear_nf4": "linear_nf4_compiled",
 }
 
 PROFILE = Profile(
