@@ -65,8 +65,8 @@ torch | loss.keep_logits | true | a plain loop: `logits` stays a local until it 
 * | lora.double_quant | false | transformers utils/quantization_config.py: bnb_4bit_use_double_quant=False
 * | lora.adapter_dtype | float32 | peft tuners/tuners_utils.py: autocast_adapter_dtype=True
 litgpt | lora.adapter_dtype | parameters | litgpt finetune/lora.py: fabric.init_module in the run's precision
-torchtune | lora.adapter_dtype | parameters | torchtune recipes/lora_finetune_single_device.py: set_default_dtype(self._dtype) around the model
-litgpt | framework.version | before 0.1 | Lit-GPT's scripts, which had no versions: the longest sample is the first (finetune/lora.py: longest_seq_ix)
+torchtune | lora.adapter_dtype | parameters | torchtune recipes/lora_finetune_single_device.py: set_default_dtype
+litgpt | framework.version | before 0.1 | Lit-GPT's scripts had no versions; the longest sample comes first (finetune/lora.py)
 * | framework.bitsandbytes | 0.45 | bitsandbytes autograd/_functions.py from 0.43 on: MatMul4Bit keeps (None, B)
 litgpt | framework.bitsandbytes | 0.42.0 | litgpt pyproject.toml at 5895df10: bitsandbytes==0.42.0
 * | parallelism.sharding | ddp | torch: data parallel ranks hold a whole model each

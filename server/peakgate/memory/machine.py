@@ -143,7 +143,8 @@ class Machine:
         operands: dict[str, Operand] = dict(zip(kernel.inputs, args, strict=True))
         steps = [s for s in kernel.forward if not s.free][:outputs] if outputs > 1 else [s for s in kernel.forward if s.name == "y"]
         rows = self._rows(operation, tag, args[0])
-        widths = [self.dims[name] for name in PARTS[operation]] if operation in PARTS else [self._width(s, args[0], width, outputs) for s in steps]
+        parts = [self.dims[name] for name in PARTS.get(operation, ())]
+        widths = parts or [self._width(s, args[0], width, outputs) for s in steps]
         shapes = {s.name: (rows, wide, self._itemsize(s, operands, args)) for s, wide in zip(steps, widths, strict=True)}
         for name in kernel.weights:
             operands[name] = self._weight(operation, name, tag, args[0], width)
@@ -206,7 +207,7 @@ class Machine:
                 tensor.storage.drop()
 
     def _half_copy(self, weight: Parameter) -> Tensor:
-        """Autocast keeps the copies of weights that ask for a gradient (aten autocast_mode.cpp, cached_cast); a frozen one is cast each time."""
+        """Copies of weights that ask for a gradient are kept; a frozen one is cast each time (aten autocast_mode.cpp, cached_cast)."""
         caching = self.caching and weight.trainable
         copy = self.copies[id(weight)][1] if caching and id(weight) in self.copies else None
         if copy is None:

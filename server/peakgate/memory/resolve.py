@@ -283,7 +283,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("method: a second resident model is not counted in this version")
     own = profile_of(plan.profile).blocks
     if own and plan.architecture.block not in own:
-        out.append(f"model: {plan.framework} has no form of the block {plan.architecture.block!r} in this version; figures are partly huggingface's")
+        out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
     if plan.offload_parameters or (plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant)):
         out.append("offload: parameters, and activations that are no checkpoints, are counted as if they stayed on the GPU")
     if job.precision.compute == "float8" or job.precision.fp8:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from peakgate.memory.dtypes import ITEMSIZE, QUANTISED, stored_bytes
-from peakgate.memory.optimizers import ROWS, StepTemporary, step_temporary
+from peakgate.memory.optimizers import PAGED_FROM, ROWS, StepTemporary, step_temporary
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.tape import Parameter
@@ -67,13 +67,14 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     row = ROWS[plan.optimizer]
     per_element = row.copies * (optimizer_itemsize + row.scale_bytes_per_element)
     counters = 4 * sum(w.count for w in trained) if row.counters and row.copies and plan.profile != "textbook" else 0
-    optimizer = int(_share(plan, trainable, "optimizer") * per_element) + counters
+    held = sum(w.elements * w.count for w in trained if not row.paged or w.elements < PAGED_FROM)
+    optimizer = int(_share(plan, held, "optimizer") * per_element) + counters
     gradient_bytes = _share(plan, trainable, "gradients") * _gradient_itemsize(plan)
     return States(
         parameters=_parameter_bytes(plan, listed),
         gradients=gradient_bytes if formats.resident_gradients else 0,
         master_weights=_share(plan, trainable, "optimizer") * ITEMSIZE[formats.master_weights],
-        optimizer_states=0 if plan.offload_optimizer or row.paged else optimizer,
+        optimizer_states=0 if plan.offload_optimizer else optimizer,
         elements=elements,
         trainable=trainable,
         trained_bytes=gradient_bytes,
@@ -115,7 +116,7 @@ def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
 
 
 def quantisable(name: str, whole: frozenset[str]) -> bool:
-    """Whether the weight is quantised: every linear layer but those that stay whole (transformers integrations/bitsandbytes.py: the head)."""
+    """Whether the weight is quantised: every linear layer but those that stay whole (transformers: the head)."""
     return name.startswith("linear.") and name.removeprefix("linear.") not in whole
 
 

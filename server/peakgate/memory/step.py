@@ -40,7 +40,7 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     meter = Meter(rounds, profile.ignored, [] if record and profile.holds_graph else None)
     step = _Step(plan, stage, meter, each=record)
     step.micro_step(held=None)
-    if plan.accumulation > 1 or not plan.set_to_none or profile.holds_graph:  # the second pass finds gradients; all later ones are equal to it
+    if plan.accumulation > 1 or not plan.set_to_none or profile.holds_graph:  # the second pass finds gradients, as all later ones
         meter.forget()
         if not profile.holds_graph:
             meter.events = [] if record else None

@@ -1,6 +1,6 @@
 """A plain PyTorch loop with torch.nn's own modules, as nanoGPT's train.py and model.py.
 
-Sources: github.com/karpathy/nanoGPT model.py (nn.GELU, F.layer_norm, scaled_dot_product_attention, F.cross_entropy of the logits), train.py.
+Sources: github.com/karpathy/nanoGPT model.py (nn.GELU, F.layer_norm, scaled_dot_product_attention, F.cross_entropy), train.py.
 """
 
 from __future__ import annotations

@@ -16,10 +16,13 @@ KERNELS = parse_kernels("""
 rope_pairs   | t=x/2 y=x -t                 | x: t=x/2 gx=x -t
 rope_pairs_indexed | c!=rope_rows:4 t=x/2 y=x -t | x(c): t=x/2 gx=x -t
 rope_compiled | y=x                         | x: gx=x
-# torchao nf4tensor.py get_original_weight: two int64 tensors of indices, their values, the scales, both halves scaled, and the weight
-linear_nf4_nested | i=w:4 j=w:4 k=w:1 l=w:1 s=w:2/64 m=w:1 n=w:1 t=w:2 -i -j -k -l -s -m -n y=out -t  | w: gw=w; x: i=w:4 j=w:4 k=w:1 l=w:1 s=w:2/64 m=w:1 n=w:1 t=w:2 -i -j -k -l -s -m -n gx=x -t
+# torchao nf4tensor.py get_original_weight: two int64 tensors of indices, their values, the scales, both halves scaled, the weight
+linear_nf4_nested | i=w:8 v=w:2 s=w:2/64 h=w:2 t=w:2 -i -v -s -h y=out -t | w: gw=w; x: i=w:8 v=w:2 s=w:2/64 h=w:2 t=w:2 -i -v -s -h gx=x -t
+linear_nf4_nested_bias | i=w:8 v=w:2 s=w:2/64 h=w:2 t=w:2 -i -v -s -h n=out -t y=out -n \
+ | w: gw=w; x: i=w:8 v=w:2 s=w:2/64 h=w:2 t=w:2 -i -v -s -h gx=x -t; b: gb=b
 # compiled: one kernel makes the weight
 linear_nf4_compiled_nested | t=w:2 y=out -t | w: gw=w; x: t=w:2 gx=x -t
+linear_nf4_compiled_nested_bias | t=w:2 n=out -t y=out -n | w: gw=w; x: t=w:2 gx=x -t; b: gb=b
 # compute_cross_entropy compiled: the up-cast is inside, the gradient leaves in the format of the logits
 cross_entropy_compiled(x,t) | y=four s!=rows:4 | x(x,t,s): gx=x
 """)
