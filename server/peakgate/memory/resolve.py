@@ -84,8 +84,6 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     framework = job.framework.name or default_of("*", "framework.name").value
     fill = Resolver(framework, [] if job.framework.name else [f"framework.name: {framework} ({default_of('*', 'framework.name').source})"])
     formats = formats_of(job.precision, fill.text(job.precision.recipe, "precision.recipe"))
-    if profile_name(framework, job.framework.version) in EARLIER:
-        fill.text(job.framework.version, "framework.version")
     lora = _lora(job, fill, architecture, formats)
     degrees = _degrees(job, fill, world, framework)
     mode = fill.text(job.checkpointing.mode, "checkpointing.mode")
@@ -97,7 +95,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         micro_batch=job.batch.micro_batch_size or 0,
         sequence=sequence_of(job),
         accumulation=fill.whole(job.batch.gradient_accumulation_steps, "batch.gradient_accumulation_steps"),
-        profile=profile_name(framework, job.framework.version),
+        profile=_profile(job, fill),
         framework=framework,
         attention=attention,
         builds_mask=not packed or mask == "padding" or (mask == "none" and builds_mask(framework, job.framework.version)),
@@ -173,6 +171,14 @@ def _lora(job: Job, fill: Resolver, architecture: Architecture, formats: Formats
         double_quant=base in QUANTISED and (profile.double_quant or fill.flag(lora.double_quant, "lora.double_quant")),
         adapter_dtype=formats.parameters if adapter == "parameters" else adapter,
     )
+
+
+def _profile(job: Job, fill: Resolver) -> str:
+    """The kernel profile's name; that of an earlier version is an assumption of its own."""
+    name = profile_name(fill.framework, job.framework.version)
+    if name in EARLIER:
+        fill.text(job.framework.version, "framework.version")
+    return name
 
 
 def _optimizer(job: Job, fill: Resolver, lora: LoraPlan | None) -> str:

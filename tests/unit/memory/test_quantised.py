@@ -40,7 +40,9 @@ def test_what_is_not_quantised_is_in_the_recipes_format(recipe: str) -> None:
 def test_a_4_bit_weight_is_whole_for_a_moment() -> None:
     """bitsandbytes MatMul4Bit: in the compute format for each product; quantised scales are made whole first."""
     sizes = [
-        predict(a_job({"batch.sequence_length": 2, "batch.micro_batch_size": 1}, lora=lora(base_dtype="nf4", double_quant=nested))).live_bytes
+        predict(
+            a_job({"batch.sequence_length": 2, "batch.micro_batch_size": 1}, lora=lora(base_dtype="nf4", double_quant=nested))
+        ).live_bytes
         for nested in (False, True)
     ]
     assert sizes[0] != sizes[1]
