@@ -32,6 +32,7 @@ class Segment:
         self.globals = dict(machine.globals)
         self.nodes: list[Node] = []
         self.done = False
+        self.offloads = machine.plan.offload_activations and not machine.plan.reentrant
         for tensor in self.held:
             tensor.storage.hold()
             tensor.storage.become("activations")
@@ -50,7 +51,20 @@ class Segment:
             reading[0].after = self._release
         else:  # no gradient flows through it: nothing is ever rebuilt
             self._release()
+        if self.offloads and reading:
+            self._to_host()
         return y
+
+    def _to_host(self) -> None:
+        """The checkpoint leaves for the host; a copy comes back when the stretch is rebuilt (torchtune _activation_offloading.py)."""
+        x = self.held[0]
+        x.storage.drop()
+        self.held[0] = replace(x, storage=Storage(0, "activations", self.machine.meter))
+
+    def _from_host(self) -> None:
+        empty = self.held[0]
+        self.held[0] = replace(empty, storage=self.machine.tape.allocate(empty.nbytes, "activations"))
+        empty.storage.drop()
 
     def reentrant(self) -> Tensor:
         """Runs forward without a graph."""
@@ -73,6 +87,8 @@ class Segment:
         if self.done:
             return
         self.done = True
+        if self.offloads:
+            self._from_host()
         rebuilt: list[Node] = []
         copy = self._copied_input()
         last = max(i for i, node in enumerate(self.nodes) if node.reads)

@@ -47,8 +47,11 @@ def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, 
     resident = resident_lines(plan, walked, stage)
     base = sum(line.bytes for line in resident)
     workspace = sum(line.bytes for line in resident if "workspace" in line.item)
-    peaks = {phase: base + walked.highs[phase].blocks for phase in PHASES if phase in walked.highs}
+    late = late_states(plan, walked)
+    peaks = {phase: base + walked.highs[phase].blocks - (late if phase != "optimizer" else 0) for phase in PHASES if phase in walked.highs}
     phase = max(reversed(peaks), key=lambda name: peaks[name])  # equal ones: the latest, as seed A names it
+    if late and phase != "optimizer":
+        base, resident = base - late, [line for line in resident if line.category != "optimizer_states"]
     allocated = peaks[phase]
     reserved, required = replayed(plan, stage, resident, allocated) if exact else by_ratio(plan, allocated)
     outside = outside_of(plan)
@@ -105,6 +108,12 @@ def resident_lines(plan: Plan, walked: Walk, stage: Stage) -> list[LedgerLine]:
         *(profile.resident(plan, stage, walked.weights) if profile.resident else ()),
     ]
     return [line for line in lines if line.bytes]
+
+
+def late_states(plan: Plan, walked: Walk) -> int:
+    """Optimizer states that the largest forward and backward pass does not meet: it is the first, and they appear at the first step."""
+    first = profile_of(plan.profile).longest_first and walked.states.lazy_optimizer
+    return walked.states.optimizer_states if first else 0
 
 
 def ledger(resident: list[LedgerLine], peak: High, fragmentation: int, outside: Outside) -> tuple[LedgerLine, ...]:

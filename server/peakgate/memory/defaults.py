@@ -45,6 +45,7 @@ megatron | optimizer.implementation | fused | Megatron-LM optimizer/__init__.py:
 deepspeed | optimizer.implementation | fused | deepspeed ops/adam: FusedAdam
 torchtitan | optimizer.implementation | fused | torchtitan config: optimizer.implementation = fused
 composer | optimizer.implementation | foreach | llm-foundry optim: DecoupledAdamW over torch foreach kernels
+torchtune | optimizer.implementation | fused | torchtune recipes/configs/llama3_2/3B_lora_single_device.yaml: optimizer.fused
 * | optimizer.in_backward | false | torch: the step runs after the backward pass
 * | optimizer.set_to_none | true | torch/optim/optimizer.py: zero_grad(set_to_none=True)
 * | attention.implementation | sdpa | transformers modeling_utils.py: sdpa where the model supports it
@@ -56,7 +57,9 @@ composer | attention.implementation | flash | llm-foundry: attn_config.attn_impl
 * | checkpointing.every | 1 | torch.utils.checkpoint around each layer
 * | checkpointing.reentrant | false | transformers 5: use_reentrant=False
 * | loss.implementation | full | transformers loss/loss_utils.py: cross_entropy of all logits
-torchtune | loss.implementation | chunked | torchtune recipes/configs: CEWithChunkedOutputLoss
+torchtune | loss.implementation | full | torchtune recipes/configs before 0.4: torch.nn.CrossEntropyLoss
+torchtune-0.4 | loss.implementation | chunked | torchtune recipes/configs from 0.4 on: CEWithChunkedOutputLoss
+litgpt | loss.implementation | chunked | litgpt finetune/lora.py: lm_head_chunk_size=128, chunked_cross_entropy
 * | loss.keep_logits | false | transformers trainer.py compute_loss: outputs are local
 textbook | loss.keep_logits | true | ML Systems, Lesson 6, section 3: 4sbV stays in the sum
 torch | loss.keep_logits | true | a plain loop: `logits` stays a local until it is bound again
@@ -66,8 +69,11 @@ torch | loss.keep_logits | true | a plain loop: `logits` stays a local until it 
 * | lora.targets | q_proj, v_proj | peft utils/constants.py: TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
 * | lora.double_quant | false | transformers utils/quantization_config.py: bnb_4bit_use_double_quant=False
 * | lora.adapter_dtype | float32 | peft tuners/tuners_utils.py: autocast_adapter_dtype=True
-litgpt | lora.adapter_dtype | bfloat16 | litgpt: adapters in the run's precision
-torchtune | lora.adapter_dtype | bfloat16 | torchtune: adapters in the recipe's dtype
+litgpt | lora.adapter_dtype | parameters | litgpt finetune/lora.py: fabric.init_module in the run's precision
+torchtune | lora.adapter_dtype | parameters | torchtune recipes/lora_finetune_single_device.py: set_default_dtype
+litgpt | framework.version | before 0.1 | Lit-GPT's scripts had no versions; the longest sample comes first (finetune/lora.py)
+* | framework.bitsandbytes | 0.45 | bitsandbytes autograd/_functions.py from 0.43 on: MatMul4Bit keeps (None, B)
+litgpt | framework.bitsandbytes | 0.42.0 | litgpt pyproject.toml at 5895df10: bitsandbytes==0.42.0
 * | parallelism.sharding | ddp | torch: data parallel ranks hold a whole model each
 torchtitan | parallelism.sharding | fsdp | torchtitan config: data_parallel_shard_degree = -1
 torchtune | parallelism.sharding | fsdp | torchtune full_finetune_distributed: fully_shard

@@ -24,6 +24,7 @@ OPEN: tuple[tuple[str, Value], ...] = (
     ("dropout.attention", 0.0),
     ("dropout.hidden", 0.0),
     ("precision.recipe", "bf16"),
+    ("framework.bitsandbytes", "0.45"),
 )
 
 WRITTEN_OUT = (

@@ -68,8 +68,11 @@ linear_bias_gathered | g=x*tensor y=out -g | x(w): f=x*tensor gx=x -f; w(x): g=x
 linear_scattered | f=out*tensor y=out -f | w(x): gw=w; x(w): g=gy*tensor gx=x -g
 linear_bias_scattered | f=out*tensor y=out -f | x(w): g=gy*tensor gx=x -g; w(x): gw=w; b: gb=b
 # ---- quantised frozen weights: made whole in the compute format for each product (bitsandbytes autograd/_functions.py, MatMul4Bit)
-linear_quantised | t=w:act y=out -t | w: gw=w; x: t=w:act gx=x -t
-linear_quantised_bias | t=w:act y=out -t | w: gw=w; x: t=w:act gx=x -t; b: gb=b
+linear_quantised | t=w:product y=out -t | w: gw=w; x: t=w:product gx=x -t
+linear_quantised_bias | t=w:product y=out -t | w: gw=w; x: t=w:product gx=x -t; b: gb=b
+# nested: the scales, one fp32 number per 64 weights, are made whole first (bitsandbytes functional.py, dequantize_4bit)
+linear_quantised_nested | a=w:4/64 t=w:product -a y=out -t | w: gw=w; x: a=w:4/64 t=w:product -a gx=x -t
+linear_quantised_nested_bias | a=w:4/64 t=w:product -a y=out -t | w: gw=w; x: a=w:4/64 t=w:product -a gx=x -t; b: gb=b
 # ---- attention
 matmul(x0,x1) | y=out             | x0(x1): gx0=x0; x1(x0): gx1=x1
 softmax      | y=x               | x(y): gx=x

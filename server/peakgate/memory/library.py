@@ -1,7 +1,9 @@
-"""Every block by name: those of the model families and those of the frameworks' profiles."""
+"""Every block and every kernel by name: the shared ones, those of the model families and those of the frameworks' profiles."""
 
 from __future__ import annotations
 
-from peakgate.memory import families, profiles
+from peakgate.memory import families, kernel_table, profiles
 
 BLOCKS = families.BLOCKS | profiles.BLOCKS
+
+KERNELS = kernel_table.KERNELS | profiles.KERNELS

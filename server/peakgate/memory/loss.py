@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from peakgate.memory import losses_litgpt, losses_torchtune
 from peakgate.memory.machine import ENDS, Machine
+from peakgate.memory.profiles import profile_of
 from peakgate.memory.tape import Tensor
 from peakgate.memory.vocab_parallel import in_place, vocab_parallel
 
@@ -15,10 +18,10 @@ CHUNKS = 8
 def loss_of(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor | None]:
     """(loss, logits that the model's output keeps); lets go of the hidden state `x`, which the forward function names to its end."""
     machine.category = "logits"
-    whole = _plain if machine.roles.get("objective") == "plain" else _full
-    loss, logits = _LOSSES.get(machine.plan.loss, whole)(machine, x)
+    whole = "plain" if machine.roles.get("objective") == "plain" else "full"
+    name = profile_of(machine.plan.profile).losses.get(machine.plan.loss, machine.plan.loss)
+    loss, logits = LOSSES[whole if name not in LOSSES or name == "full" else name](machine, x)
     machine.category = "temporaries"
-    x.storage.drop()
     machine.meter.mark_high("loss")
     return loss, logits
 
@@ -34,6 +37,7 @@ def _full(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
     (loss,) = machine.call("causal_loss", "", [upcast, labels], None)
     for storage in [upcast.storage, padded, labels.storage, *([] if machine.plan.keep_logits else [logits.storage])]:
         storage.drop()
+    x.storage.drop()
     return loss, logits
 
 
@@ -45,6 +49,7 @@ def _plain(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
     (loss,) = machine.call("plain_loss", "", [logits, labels], None)
     for storage in [labels.storage, *([] if machine.plan.keep_logits else [logits.storage])]:
         storage.drop()
+    x.storage.drop()
     return loss, logits
 
 
@@ -62,6 +67,7 @@ def _chunked(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
         total.storage.drop()
         each.storage.drop()
         total = summed
+    x.storage.drop()
     return total, None
 
 
@@ -78,7 +84,20 @@ def _chunk(machine: Machine, x: Tensor) -> Tensor:
 def _fused(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     machine.meter.enter("loss")
     (loss,) = machine.call("fused_loss", "head", [x], machine.dims["V"])
+    x.storage.drop()
     return loss, None
 
 
-_LOSSES = {"fused": _fused, "chunked": _chunked, "vocab-parallel": vocab_parallel, "in-place": in_place}
+LOSSES: dict[str, Callable[[Machine, Tensor], tuple[Tensor, Tensor | None]]] = {
+    "full": _full,
+    "plain": _plain,
+    "vocab-parallel": vocab_parallel,
+    "in-place": in_place,
+    "chunked": _chunked,
+    "fused": _fused,
+    "litgpt_full": losses_litgpt.full,
+    "litgpt_chunked": losses_litgpt.chunked,
+    "torchtune_full": losses_torchtune.full,
+    "torchtune_chunked": losses_torchtune.chunked,
+}
+"""The ways by name; each lets go of the hidden state where the name of it ends."""

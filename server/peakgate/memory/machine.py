@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from peakgate.memory.blocks import Block, Line
 from peakgate.memory.dtypes import QUANTISED
-from peakgate.memory.kernel_table import KERNELS
 from peakgate.memory.kernels import Step
-from peakgate.memory.library import BLOCKS
+from peakgate.memory.library import BLOCKS, KERNELS
 from peakgate.memory.meter import Meter
+from peakgate.memory.pins import Pins
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import promoted, roles_of, transposed
 from peakgate.memory.stacks import sizes_of
-from peakgate.memory.tape import INT64, Layer, Node, Operand, Parameter, RecomputedError, Storage, Tape, Tensor
+from peakgate.memory.tape import FLOAT32, INT64, Layer, Node, Operand, Parameter, RecomputedError, Storage, Tape, Tensor
 
 COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head"})
 """Linear layers that tensor parallelism splits by output (Megatron-LM: ColumnParallelLinear)."""
@@ -25,6 +25,11 @@ ROW = frozenset({"o", "down"})
 
 JOINED = {"qkv": "q", "gate_up": "gate"}
 """A joined matrix has a bias where its parts have one."""
+ADAPTERS = frozenset({"linear_adapter", "conv1d"})
+"""Products with a weight that adapters bring: lora_A and lora_B; one lora_B for each part of a joined matrix (LitGPT lora.py, conv1d)."""
+
+PARTS = {"split_qkv": ("q", "kv", "kv")}
+"""Kernels whose outputs are parts of unequal width."""
 
 ENDS: Layer = (0, 0)
 """The embedding before the layers and the head after them."""
@@ -39,7 +44,9 @@ class Machine:
         kinds = dict.fromkeys((*self.arch.encoder, *self.arch.pattern, *leading))
         self.sizes = {kind: sizes_of(plan, kind) for kind in kinds} if self.arch.encoder else dict.fromkeys(kinds, sizes_of(plan, "every"))
         self.dims = self.sizes[self.arch.pattern[-1]]
+        self.profile = profile_of(plan.profile)
         self.tape = Tape(meter, self.dims)
+        self.pins = Pins(meter, self.tape.times)
         self.kinds = {kind: roles_of(plan, kind) for kind in kinds}
         self.roles = self.kinds[self.arch.pattern[-1]]
         self.globals: dict[str, Tensor] = {}
@@ -53,7 +60,6 @@ class Machine:
         self.leaves: list[tuple[Node, Storage]] = []
         self.special: dict[str, Callable[[Machine, list[Tensor]], Tensor]] = {}  # operations that are more than blocks
         self.casts = {"to_compute": self.dims["act"], "to_adapter": self.dims["adapter"], "to_float32": 4, "to_half": 2}
-        self.profile = profile_of(plan.profile)
         self.single = plan.micro_batch == 1  # heads before sequence is then a view that a batched matmul takes as it is
         self.gathers = plan.degrees.sequence_parallel and plan.degrees.tensor > 1 and plan.profile != "textbook"
 
@@ -66,8 +72,10 @@ class Machine:
             return [args[0]]
         if operation == "leaf":
             return [self.leaf(args[0])]
-        if operation == "autocast_linear":
-            return [self._autocast_linear(tag, args[0], width or 0)]
+        if operation in ("autocast_linear", "autocast_linear_adapter", "autocast_conv1d"):
+            return [self._autocast_linear(operation.removeprefix("autocast_"), tag, args[0], width or 0)]
+        if operation == "like":  # the first in the format of the second
+            return self.call("to_float32" if args[1].itemsize == FLOAT32 else "to_half", "", args[:1], None)
         if operation in self.special:
             return [self.special[operation](self, args)]
         if operation in BLOCKS:
@@ -78,14 +86,22 @@ class Machine:
         for _ in range(2):  # a role may name another role
             operation = self.roles.get(operation, operation)
         if operation == "linear":
-            operation = "lora" if self.plan.lora and tag in self.plan.lora.targets else "linear_base"
-        if operation == "linear_base" and self.plan.formats.autocast:
-            return "autocast_linear"
+            operation = self._adapted(tag) if self.plan.lora and tag in self.plan.lora.targets else "linear_base"
+        if self.plan.formats.autocast and operation == "linear_base":
+            return "linear_4bit_autocast" if self._quantised(tag) else "autocast_linear"
+        if self.plan.formats.autocast and operation in ADAPTERS:
+            return "autocast_" + operation
         if operation == "contiguous_if_transposed":
             return "contiguous" if args[0].transposed and not self.single else "pass"
         if operation == "power_fp32" and args[0].itemsize == 4:
             return "power"
         return "pass" if self.casts.get(operation) == args[0].itemsize else operation
+
+    def _adapted(self, tag: str) -> str:
+        """How an adapted layer runs: peft has a module of its own for 4-bit weights."""
+        autocast = "_autocast" if self.plan.formats.autocast else ""
+        name = "lora_quantised" + autocast if self._quantised(tag) else "lora"
+        return self.roles.get(name, name)
 
     def block(self, block: Block, args: list[Tensor], width: int | None, tag: str = "", *, locals_stay: bool = False) -> Tensor:
         """Runs a module's forward function; `locals_stay`: its locals outlive it (the model's own forward)."""
@@ -136,13 +152,22 @@ class Machine:
         operands: dict[str, Operand] = dict(zip(kernel.inputs, args, strict=True))
         steps = [s for s in kernel.forward if not s.free][:outputs] if outputs > 1 else [s for s in kernel.forward if s.name == "y"]
         rows = self._rows(operation, tag, args[0])
-        shapes = {s.name: (rows, self._width(s, args[0], width, outputs), self._itemsize(s, operands, args)) for s in steps}
+        parts = [self.dims[name] for name in PARTS.get(operation, ())]
+        widths = parts or [self._width(s, args[0], width, outputs) for s in steps]
+        shapes = {s.name: (rows, wide, self._itemsize(s, operands, args)) for s, wide in zip(steps, widths, strict=True)}
         for name in kernel.weights:
             operands[name] = self._weight(operation, name, tag, args[0], width)
         made = self.tape.apply(kernel, operands, shapes, self.category)
         for tensor in made.values():
             tensor.transposed = transposed(operation, args[0])
+        if self.plan.pins_inputs and operation in ("linear_base", "linear_4bit") and self._quantised(tag):
+            self._pin(args[0])
         return [made[step.name] for step in steps]
+
+    def _pin(self, x: Tensor) -> None:
+        """What a product with a 4-bit weight was given hangs on its context, where one is kept at all."""
+        if x.node is not None and self.tape.recording and not self.tape.scratch:
+            self.pins.pin(x.storage, self.tape.layer)
 
     def _rows(self, operation: str, tag: str, x: Tensor) -> int:
         """Rows of the output: whole behind a column-parallel layer, split along the sequence behind a row-parallel one."""
@@ -168,26 +193,27 @@ class Machine:
         return base.itemsize if base is not None else max(a.itemsize for a in args if a.itemsize < INT64 or len(args) == 1)
 
     def _variant(self, operation: str, tag: str) -> str:
-        if operation not in ("linear_base", "linear_adapter"):
+        if operation not in ("linear_base", "linear_adapter", "linear_4bit"):
             return operation
-        bias = not self.arch.biases.isdisjoint((tag, JOINED.get(tag, tag))) and operation == "linear_base"
-        if operation == "linear_base" and self._quantised(tag):
-            return "linear_quantised_bias" if bias else "linear_quantised"
+        bias = not self.arch.biases.isdisjoint((tag, JOINED.get(tag, tag))) and operation != "linear_adapter"
+        if operation != "linear_adapter" and self._quantised(tag):
+            nested = "_nested" if self.plan.lora and self.plan.lora.double_quant else ""
+            return self.roles["linear_quantised"] + nested + ("_bias" if bias else "")
         where = ("_gathered" if tag in COLUMN else "_scattered" if tag in ROW else "") if self.gathers else ""
         name = ("linear_bias" if bias else "linear") + where
         fused = self.profile.linears if self.plan.fused_weight_gradients else {}
         return fused.get(f"{name}.{tag}") or fused.get(name, name)
 
     def _quantised(self, tag: str) -> bool:
-        """bitsandbytes replaces every linear layer but the head."""
-        return self.plan.lora is not None and self.plan.lora.base_dtype in QUANTISED and tag not in ("head", "router")
+        """Every linear layer but those that the framework leaves whole."""
+        return self.plan.lora is not None and self.plan.lora.base_dtype in QUANTISED and tag not in self.profile.whole
 
-    def _autocast_linear(self, tag: str, x: Tensor, width: int) -> Tensor:
+    def _autocast_linear(self, operation: str, tag: str, x: Tensor, width: int) -> Tensor:
         """A product of 16-bit copies; those of weights are kept for the rest of the forward pass (torch/autocast_mode.cpp)."""
         (half,) = self.call("to_half", "", [x], None)
         tensors = {"x": half}
-        for name, copy_name in (("w", "c"), ("b", "d")) if tag in self.arch.biases else (("w", "c"),):
-            tensors[copy_name] = self.half_copy(self._weight("linear_base", name, tag, x, width))
+        for name, copy_name in (("w", "c"), ("b", "d")) if tag in self.arch.biases and operation == "linear" else (("w", "c"),):
+            tensors[copy_name] = self.half_copy(self._weight("linear_base" if operation == "linear" else operation, name, tag, x, width))
         kernel = KERNELS["product_bias" if "d" in tensors else "product"]
         try:
             return self.tape.apply(kernel, {**tensors}, {"y": (self._rows("linear", tag, x), width, 2)}, self.category)["y"]
@@ -196,13 +222,17 @@ class Machine:
                 tensor.storage.drop()
 
     def half_copy(self, weight: Parameter) -> Tensor:
-        """Autocast's 16-bit copy of a weight: made once in a forward pass, held once for the caller."""
-        copy = self.copies[id(weight)][1] if self.caching and id(weight) in self.copies else None
+        """Autocast's 16-bit copy of a weight, held once for the caller.
+
+        Copies of weights that ask for a gradient are kept; a frozen one is cast each time (aten autocast_mode.cpp, cached_cast).
+        """
+        caching = self.caching and weight.trainable
+        copy = self.copies[id(weight)][1] if caching and id(weight) in self.copies else None
         if copy is None:
             copy = self.tape.apply(KERNELS["half_copy"], {"w": weight}, {"y": (1, weight.elements, 2)}, "temporaries")["y"]
-            if self.caching:
+            if caching:
                 self.copies[id(weight)] = self.layer, copy
-        if self.caching:
+        if caching:
             copy.storage.hold()
         return copy
 
@@ -218,7 +248,7 @@ class Machine:
         self.cursor[self.layer] = i + 1
         if i < len(known):
             return known[i]
-        adapter = operation == "linear_adapter"
+        adapter = operation in ADAPTERS
         lora = self.plan.lora
         known.append(
             Parameter(
@@ -242,6 +272,8 @@ class Machine:
         if operation == "experts_mm":
             k = self.dims["k"]
             return self.dims["E"] * (x.width // k) * ((width or k) // k)
+        if operation == "conv1d":
+            return self.dims["rank"] * (width or 1)
         if operation.startswith(("linear", "logits", "fused_loss")):
             return x.width * (width or 1) if name == "w" else (width or 1)
         return x.width // width if width else x.width

@@ -20,7 +20,11 @@ class OptimizerRow:
     counters: bool = True
     """One fp32 step count a tensor."""
     paged: bool = False
+    """States of tensors of at least PAGED_FROM elements are in managed memory, outside the allocator, and leave the GPU under pressure."""
 
+
+PAGED_FROM = 100_000
+"""bitsandbytes optim/optimizer.py, get_state_buffer: smaller tensors are not paged."""
 
 ROWS: dict[str, OptimizerRow] = {
     "adamw": OptimizerRow(copies=2),
@@ -33,7 +37,7 @@ ROWS: dict[str, OptimizerRow] = {
     "adafactor": OptimizerRow(copies=0),  # a row and a column a matrix: below 0.1 % of it
     "adamw-8bit": OptimizerRow(copies=2, itemsize=1, scale_bytes_per_element=4 / 256, counters=False),
     "adam-8bit": OptimizerRow(copies=2, itemsize=1, scale_bytes_per_element=4 / 256, counters=False),
-    "paged-adamw": OptimizerRow(copies=2, counters=False, paged=True),
+    "paged-adamw": OptimizerRow(copies=2, itemsize=4, counters=False, paged=True),
     "paged-adamw-8bit": OptimizerRow(copies=2, itemsize=1, scale_bytes_per_element=4 / 256, counters=False, paged=True),
 }
 

@@ -44,11 +44,16 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         "b": plan.micro_batch,
         "tensor": degrees.tensor,
         "one": 1,
+        "nothing": 0,
+        "rope_rows": tokens * dims["d"],
         "four": 4,
         "rng": 24,
         "act": ITEMSIZE[plan.formats.compute] if not plan.formats.autocast else 4,
         "weight": weight_itemsize(plan),
+        "product": ITEMSIZE[plan.formats.compute],
         "adapter": ITEMSIZE[lora.adapter_dtype] if lora else 4,
+        "ranks": lora.rank * len(_merged(plan)) if lora else 0,
+        "adapted": sum(dims[_WIDTH[part]] for part in _merged(plan)),
         "rank": lora.rank if lora else 0,
         "lse": dims["a"] * tokens,
         "lse32": dims["a"] * divided(plan.micro_batch * rows32, degrees.context),
@@ -56,6 +61,14 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         "positions": arch.positions,
         "chunk": _loss_chunk(tokens, dims["h"], dims["V"]),
     }
+
+
+_WIDTH = {"q": "q", "k": "kv", "v": "kv"}
+
+
+def _merged(plan: Plan) -> list[str]:
+    """The adapted parts of a joined matrix of queries, keys and values, where a framework adapts them one by one."""
+    return [part for part in _WIDTH if plan.lora and part in plan.lora.targets]
 
 
 def _loss_chunk(tokens: int, hidden: int, vocabulary: int) -> int:

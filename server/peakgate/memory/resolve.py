@@ -10,7 +10,7 @@ from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.job import Job, Megatron
 from peakgate.memory.lengths import lengths_of
 from peakgate.memory.plan import Degrees, Formats, LoraPlan, Plan
-from peakgate.memory.profiles import PROFILES, profile_of
+from peakgate.memory.profiles import EARLIER, PROFILES, profile_name, profile_of
 from peakgate.memory.profiles.profile import Profile
 from peakgate.memory.recipes import formats_of
 from peakgate.memory.routed import expert_shard
@@ -46,6 +46,7 @@ LORA_NAMES = {
     "w1": "gate",
     "w2": "down",
     "w3": "up",
+    "lm_head": "head",
 }
 """Names of linear layers in model code -> names in the blocks."""
 
@@ -112,7 +113,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         image=lengths.image,
         patch=lengths.patch,
         accumulation=fill.whole(job.batch.gradient_accumulation_steps, "batch.gradient_accumulation_steps"),
-        profile=framework if framework in PROFILES else "huggingface",
+        profile=_profile(job, fill),
         framework=framework,
         attention=attention,
         builds_mask=not packed or mask == "padding" or (mask == "none" and builds_mask(framework, job.framework.version)),
@@ -126,13 +127,15 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         formats=_in_buckets(formats, job, degrees, fill),
         lora=lora,
         degrees=degrees,
-        optimizer=fill.text(job.optimizer.name, "optimizer.name"),
+        optimizer=_optimizer(job, fill, lora),
         implementation=fill.text(job.optimizer.implementation, "optimizer.implementation"),
         set_to_none=fill.flag(job.optimizer.set_to_none, "optimizer.set_to_none"),
         in_backward=job.optimizer.in_backward or False,
         loss=_loss(job, fill),
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
         fused_kernels=frozenset(job.framework.fused_kernels),
+        compiled=job.framework.compile or False,
+        pins_inputs=lora is not None and lora.base_dtype in QUANTISED and _pins_inputs(job, fill),
         expandable_segments=job.framework.expandable_segments or False,
         bucket_view=bool(job.framework.ddp and job.framework.ddp.gradient_as_bucket_view),
         reshard_after_forward=not (job.framework.fsdp and job.framework.fsdp.reshard_after_forward is False),
@@ -163,16 +166,6 @@ def _with_megatron(plan: Plan, job: Job, fill: Resolver) -> Plan:
     )
 
 
-def _loss(job: Job, fill: Resolver) -> str:
-    """Megatron-LM's cross entropies split the vocabulary; the fused one works in place."""
-    if job.loss.implementation is None and job.framework.megatron and job.framework.megatron.cross_entropy_fusion:
-        return "in-place"
-    stated = fill.text(job.loss.implementation, "loss.implementation")
-    if fill.framework != "megatron":
-        return stated
-    return {"fused": "in-place", "full": "vocab-parallel"}.get(stated, stated)
-
-
 def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver) -> float:
     if stated is not None:
         return stated
@@ -189,24 +182,71 @@ def _lora(job: Job, fill: Resolver, architecture: Architecture, formats: Formats
         fill.assumptions.append(f"lora.base_dtype: {base} (the recipe's parameters)")
     names = lora.targets or tuple(fill.text(None, "lora.targets").split(", "))
     adapter = fill.text(lora.adapter_dtype, "lora.adapter_dtype")
+    profile = profile_of(profile_name(fill.framework, job.framework.version))
     return LoraPlan(
         rank=fill.whole(lora.rank, "lora.rank"),
-        targets=targets_of(names, architecture),
+        targets=targets_of(names, architecture, profile),
         dropout=lora.dropout or 0.0,
         base_dtype=base,
-        double_quant=fill.flag(lora.double_quant, "lora.double_quant") if base in QUANTISED else False,
-        adapter_dtype=adapter,
+        double_quant=base in QUANTISED and (profile.double_quant or fill.flag(lora.double_quant, "lora.double_quant")),
+        adapter_dtype=formats.parameters if adapter == "parameters" else adapter,
     )
 
 
-def targets_of(names: tuple[str, ...], architecture: Architecture) -> frozenset[str]:
+def _profile(job: Job, fill: Resolver) -> str:
+    """The kernel profile's name; that of an earlier version is an assumption of its own."""
+    name = profile_name(fill.framework, job.framework.version)
+    if name in EARLIER:
+        fill.text(job.framework.version, "framework.version")
+    return name
+
+
+def _optimizer(job: Job, fill: Resolver, lora: LoraPlan | None) -> str:
+    """The optimizer's name; a framework may exchange it where the base is quantised (litgpt finetune/lora.py: bnb.optim.PagedAdamW)."""
+    name = fill.text(job.optimizer.name, "optimizer.name")
+    if lora is None or lora.base_dtype not in QUANTISED:
+        return name
+    exchanged = profile_of(profile_name(fill.framework, job.framework.version)).optimizers_of_4bit.get(name, name)
+    if exchanged != name:
+        fill.assumptions.append(f"optimizer.name: {exchanged} ({fill.framework} takes it where the base is quantised)")
+    return exchanged
+
+
+def _loss(job: Job, fill: Resolver) -> str:
+    """How the loss is computed: Megatron-LM's split the vocabulary, the fused one in place; torchtune's recipes are chunked from 0.4 on."""
+    if job.loss.implementation is None and job.framework.megatron and job.framework.megatron.cross_entropy_fusion:
+        return "in-place"
+    newer = fill.framework == "torchtune" and version_of(job.framework.version) >= (0, 4)
+    source = replace(fill, framework="torchtune-0.4") if newer else fill
+    stated = source.text(job.loss.implementation, "loss.implementation")
+    return {"fused": "in-place", "full": "vocab-parallel"}.get(stated, stated) if fill.framework == "megatron" else stated
+
+
+def _pins_inputs(job: Job, fill: Resolver) -> bool:
+    """bitsandbytes autograd/_functions.py, MatMul4Bit: `ctx.tensors = (A, B)` up to 0.42, (None, B) from 0.43 on.
+
+    torchtune does not use it.
+    """
+    return fill.framework != "torchtune" and version_of(fill.text(job.framework.bitsandbytes, "framework.bitsandbytes")) < (0, 43)
+
+
+def targets_of(names: tuple[str, ...], architecture: Architecture, profile: Profile) -> frozenset[str]:
     """The blocks' names of adapted layers; all-linear is every linear layer but the head."""
+    if profile.adapts_parts:
+        return _parts_of(names)
     joined = "qkv" if any(block in architecture.roles["attention"] for block in ("gpt2", "neox", "phi3", "falcon", "textbook")) else ""
     if "all-linear" in names:
         return frozenset({"q", "k", "v", "o", "qkv", "gate", "up", "down", "gate_up"})
     short = {LORA_NAMES.get(name.rsplit(".", 1)[-1], name) for name in names}
     gated = architecture.roles["mlp"] == "mlp_fused"
     return frozenset(FUSED[s] if (joined and s in ("q", "k", "v")) or (gated and s in ("gate", "up")) else s for s in short)
+
+
+def _parts_of(names: tuple[str, ...]) -> frozenset[str]:
+    """Adapted layers where queries, keys and values are one matrix whose parts are adapted one by one."""
+    short = {LORA_NAMES.get(name.rsplit(".", 1)[-1], name) for name in names}
+    every = {"q", "k", "v", "o", "gate", "up", "down"} if "all-linear" in names else set()
+    return frozenset((short - {"qkv"}) | every | ({"q", "k", "v"} if "qkv" in short else set()))
 
 
 def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
@@ -273,8 +313,11 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append(f"method.name: {method.name} keeps more than one model or batch, which this version does not count")
     if method.reference not in (None, "none") or method.critic or method.teacher or method.reward:
         out.append("method: a second resident model is not counted in this version")
-    if plan.offload_activations or plan.offload_parameters:
-        out.append("offload: activations and parameters are counted as if they stayed on the GPU")
+    blocks = profile_of(plan.profile).blocks
+    if blocks and plan.architecture.block not in blocks:
+        out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
+    if plan.offload_parameters or (plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant)):
+        out.append("offload: parameters, and activations that are no checkpoints, are counted as if they stayed on the GPU")
     if job.precision.compute == "float8" or job.precision.fp8:
         out.append("precision: 8-bit products are counted as 16-bit ones")
     if plan.checkpointing == "memory-budget":
@@ -283,14 +326,14 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     own = plan.framework == "megatron"
     if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own:
         out.append("checkpointing.modules: only core_attn is counted")
-    if job.framework.compile or job.framework.cuda_graphs not in (None, "none"):
+    if (job.framework.compile and not profile_of(plan.profile).compiled) or job.framework.cuda_graphs not in (None, "none"):
         out.append("framework: compiled kernels and CUDA graphs are not counted")
     if job.frozen or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
         out.append("frozen, evaluate and save are not counted")
-    if job.lora and (job.lora.method == "dora" or (plan.lora is not None and plan.lora.dropout > 0)):
-        out.append("lora: DoRA and dropout in front of adapters are not counted")
-    if plan.lora and plan.lora.base_dtype in QUANTISED:
-        out.append("lora.base_dtype: what preparing a quantised model casts to float32 is not counted")
+    if job.lora and job.lora.method == "dora":
+        out.append("lora.method: DoRA's norms of weights are not counted")
+    if plan.lora and plan.lora.base_dtype == "int8":
+        out.append("lora.base_dtype: products of 8-bit weights are counted as those of 4-bit ones")
     if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not own:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
     if plan.architecture.encoder and plan.degrees.pipeline > 1:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from peakgate.memory.kernel_table import KERNELS
-from peakgate.memory.library import BLOCKS
+from peakgate.memory.library import BLOCKS, KERNELS
 from peakgate.memory.parallel import divided
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import FUSED_KERNELS, profile_of
@@ -30,8 +29,12 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     for kernel in sorted(plan.fused_kernels):
         renames |= FUSED_KERNELS.get(kernel, {})
     roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
+    roles |= profile_of(plan.profile).blocks.get(arch.block, {})
     final = roles["norm"] + profile_of(plan.profile).final_norm_suffix
     roles["final"] = own.get("final") or (final if final in KERNELS or final in BLOCKS else roles["norm"])
+    if plan.compiled:
+        compiled = profile_of(plan.profile).compiled
+        roles = {role: compiled.get(block, block) if role != "final" else block for role, block in roles.items()}
     if plan.recomputed:
         modules = profile_of(plan.profile).recomputed
         roles |= {role: "rebuilt_" + roles[role] for module in plan.recomputed for role in modules.get(module, ()) if role in roles}
@@ -66,9 +69,20 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "cross_leaf": "leaf" if plan.checkpointing == "full" else "pass",
         "dropout_embedding": "pass",
         "require_grad": "leaf" if plan.lora and plan.checkpointing == "full" else "pass",
+        "lora_dropout": "dropout" if plan.lora and plan.lora.dropout else "pass",
+        "linear_quantised": profile_of(plan.profile).quantised,
+        "linear_merged": _merged(plan),
+        "ungroup": "contiguous" if 1 < groups < heads else "pass",
+        "positions_rope": "rope_pairs" if plan.builds_mask else "rope_pairs_indexed",
         "dropout_hidden": "dropout" if plan.dropout_hidden else "pass",
         "dropout_attention": "dropout" if plan.dropout_attention else "pass",
     }
+
+
+def _merged(plan: Plan) -> str:
+    """A joined matrix of queries, keys and values whose adapters are none, those of some parts, or those of all."""
+    parts = plan.lora.targets & {"q", "k", "v"} if plan.lora else ()
+    return ("linear", "lora_merged", "lora_merged", "lora_merged_all")[len(parts)]
 
 
 def _masked(plan: Plan, kind: str) -> bool:
@@ -76,6 +90,9 @@ def _masked(plan: Plan, kind: str) -> bool:
     if plan.attention != "sdpa" or plan.profile == "textbook":
         return False
     window = plan.architecture.dims.get("window", 0)
+    profile = profile_of(plan.profile)
+    if not profile.masks_padding:
+        return kind != "global" and 0 < window <= plan.sequence
     return plan.builds_mask or "always_masked" in plan.architecture.roles or (kind != "global" and 0 < window <= plan.sequence)
 
 

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from peakgate.memory.dtypes import ITEMSIZE, QUANTISED, stored_bytes
-from peakgate.memory.optimizers import ROWS, step_temporary
+from peakgate.memory.optimizers import PAGED_FROM, ROWS, StepTemporary, step_temporary
 from peakgate.memory.plan import Plan
+from peakgate.memory.profiles import profile_of
 from peakgate.memory.tape import Parameter
 
 SHARDED_FROM = {
@@ -67,13 +68,13 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     row = ROWS[plan.optimizer]
     per_element = row.copies * (optimizer_itemsize + row.scale_bytes_per_element)
     counters = 4 * sum(w.count for w in trained) if row.counters and row.copies and plan.profile != "textbook" else 0
-    owned = _owned(plan, trained)
+    owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM])
     optimizer = int(owned * per_element) + counters
     gradient_bytes = _share(plan, trainable, "gradients") * _gradient_itemsize(plan)
     return States(
         parameters=_parameter_bytes(plan, listed),
         gradients=gradient_bytes if formats.resident_gradients else 0,
-        master_weights=owned * ITEMSIZE[formats.master_weights],
+        master_weights=_owned(plan, trained) * ITEMSIZE[formats.master_weights],
         optimizer_states=0 if plan.offload_optimizer else optimizer,
         elements=elements,
         trainable=trainable,
@@ -117,7 +118,7 @@ def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
     for weight in weights:
         if weight.trainable:
             size = weight.elements * ITEMSIZE[lora.adapter_dtype]
-        elif lora.base_dtype in QUANTISED and quantisable(weight.name):
+        elif lora.base_dtype in QUANTISED and quantisable(weight.name, profile_of(plan.profile).whole):
             size = stored_bytes(weight.elements, lora.base_dtype, double_quant=lora.double_quant)
         else:
             size = weight.elements * ITEMSIZE[plan.formats.parameters]
@@ -125,9 +126,9 @@ def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
     return _share(plan, total, "parameters")
 
 
-def quantisable(name: str) -> bool:
-    """Whether bitsandbytes quantises the weight: every linear layer but the head (transformers integrations/bitsandbytes.py)."""
-    return name.startswith("linear.") and name not in ("linear.head", "linear.router")
+def quantisable(name: str, whole: frozenset[str]) -> bool:
+    """Whether the weight is quantised: every linear layer but those that stay whole (transformers: the head)."""
+    return name.startswith("linear.") and name.removeprefix("linear.") not in whole
 
 
 def weights_of(parameters: dict[tuple[int, int], list[Parameter]], times: dict[int, int]) -> list[Weight]:
@@ -142,6 +143,8 @@ def weights_of(parameters: dict[tuple[int, int], list[Parameter]], times: dict[i
 def step_temporary_bytes(plan: Plan, states: States) -> int:
     """What the optimizer's step allocates for a moment, on this rank's shard."""
     temporary, formats = step_temporary(plan.optimizer, plan.implementation), plan.formats
+    if plan.in_backward:  # an optimizer for each parameter: what is a copy of all is one of the largest
+        temporary = StepTemporary(largest=temporary.all + temporary.largest)
     trained = _share(plan, states.trainable, "optimizer")
     itemsize = ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
     partition = 0

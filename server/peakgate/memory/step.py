@@ -52,7 +52,8 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     step.micro_step(held=None)
     first = len(meter.events or ())
     alike = record and profile.flat_buffers  # gradients have buffers of their own: every micro-batch is like the first
-    if not alike and (plan.accumulation > 1 or not plan.set_to_none):  # the second pass finds gradients; all later ones are equal to it
+    again = plan.accumulation > 1 or not plan.set_to_none or profile.holds_graph
+    if again and not alike:  # the second pass finds gradients, or an earlier graph; all later ones are equal to it
         meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
         step.micro_step(held=step.held)
     weights = weights_of(step.machine.parameters, step.machine.tape.times)
@@ -159,6 +160,7 @@ class _Step:
         self._drop_outputs()
         for key, size in in_flight.items():
             meter.sub(size, size, key, numbers[key])
+        machine.pins.step_ended(named=machine.profile.holds_graph)
 
     def _backward(self, loss: Tensor) -> None:
         tape = self.machine.tape

@@ -8,7 +8,8 @@ in a kernel's row:
    (pytorch tools/autograd/gen_variable_type.py: saved variables are guarded by `should_compute_output`).
 2. Nodes run in reverse order of creation (torch/csrc/autograd/engine.cpp: ready queue by sequence number). Gradients into the
    same tensor are added: in place when nobody else holds the first one (input_buffer.cpp: can_accumulate_inplace), out of
-   place for a tied weight and under a TorchDispatchMode.
+   place under a TorchDispatchMode. Of a weight with several uses the first sum is a new tensor (the gradients of products are
+   transposed views), which takes the later ones.
 3. After a node has run, its incoming gradients go first, then what it had saved (engine.cpp: `release_variables`).
 4. A parameter takes its first gradient over without a copy, and adds later ones in place (accumulate_grad.h).
 """
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from peakgate.memory.kernels import Kernel, Rule, Size, Step
 from peakgate.memory.meter import Meter
 
-INT64 = 8
+FLOAT32, INT64 = 4, 8
 Shape = tuple[int, int, int]
 """(rows, width, bytes of an element)."""
 
@@ -82,6 +83,8 @@ class Parameter:
     grad: Storage | None = None
     uses: int = 0
     pending: Storage | None = None
+    summed: bool = False
+    """`pending` is a sum of its own, which the next gradient is added to in place."""
 
     @property
     def nbytes(self) -> int:
@@ -355,8 +358,8 @@ class Tape:
 
     def _accumulate(self, parameter: Parameter, grad: Storage) -> None:
         parameter.uses -= 1
-        total = self._sum(parameter.pending, grad, in_place=False)
-        parameter.pending = None
+        total = self._sum(parameter.pending, grad, in_place=parameter.summed)
+        parameter.summed, parameter.pending = parameter.pending is not None, None
         if parameter.uses > 0:
             parameter.pending = total
         elif parameter.grad is None and not parameter.resident:

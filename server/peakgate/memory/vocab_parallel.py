@@ -18,6 +18,7 @@ def vocab_parallel(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     (loss,) = machine.call("cross_entropy_in_place", "", [copy], 1)
     copy.storage.drop()
     logits.storage.drop()
+    x.storage.drop()
     return loss, None
 
 
@@ -27,4 +28,5 @@ def in_place(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     machine.meter.enter("loss")
     (loss,) = machine.call("cross_entropy_in_place", "", [logits], 1)
     logits.storage.drop()
+    x.storage.drop()
     return loss, None

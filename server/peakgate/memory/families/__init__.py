@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from peakgate.memory.architecture import Family
-from peakgate.memory.families import common, encoder, falcon, gemma, gpt, llama, moe, seq2seq
+from peakgate.memory.families import common, encoder, falcon, gemma, gpt, llama, moe, quantised, seq2seq
 
-BLOCKS = common.BLOCKS | gpt.BLOCKS | llama.BLOCKS | gemma.BLOCKS | falcon.BLOCKS | moe.BLOCKS | encoder.BLOCKS | seq2seq.BLOCKS
+BLOCKS = (
+    common.BLOCKS
+    | gpt.BLOCKS
+    | llama.BLOCKS
+    | gemma.BLOCKS
+    | falcon.BLOCKS
+    | moe.BLOCKS
+    | encoder.BLOCKS
+    | seq2seq.BLOCKS
+    | quantised.BLOCKS
+)
 
 EVERY_LINEAR = frozenset({"q", "k", "v", "o", "qkv", "up", "down"})
 

@@ -41,7 +41,8 @@ half_for_matmul x                            # autocast casts the factors of a p
 lora x                                       # peft Linear.forward; the adapter may be fp32
   y = linear_base x -> out
   x = to_adapter x
-  _a = linear_adapter x -> rank
+  _d = lora_dropout x
+  _a = linear_adapter _d -> rank
   _b = linear_adapter _a -> out
   _s = scale _b
   y = add y _s

@@ -6,14 +6,24 @@ A framework without a row stands on `huggingface`, and the answer says so.
 from __future__ import annotations
 
 from peakgate.memory.kernels import Kernel
-from peakgate.memory.profiles import megatron, textbook
+from peakgate.memory.profiles import litgpt, megatron, textbook, torch, torchtune
 from peakgate.memory.profiles.profile import Profile
 
-PROFILES: dict[str, Profile] = {"huggingface": Profile(), "textbook": textbook.PROFILE, "megatron": megatron.PROFILE}
+PROFILES: dict[str, Profile] = {
+    "huggingface": Profile(),
+    "textbook": textbook.PROFILE,
+    "megatron": megatron.PROFILE,
+    "litgpt": litgpt.PROFILE,
+    "torchtune": torchtune.PROFILE,
+    "torch": torch.PROFILE,
+}
 
-BLOCKS = textbook.BLOCKS | megatron.BLOCKS
+EARLIER: dict[str, Profile] = {"lit-gpt": litgpt.SCRIPTS}
+"""Rows of a framework's earlier versions (`profile_name`)."""
 
-KERNELS: dict[str, Kernel] = {**megatron.KERNELS}
+BLOCKS = textbook.BLOCKS | megatron.BLOCKS | litgpt.BLOCKS | torchtune.BLOCKS
+
+KERNELS: dict[str, Kernel] = {**megatron.KERNELS, **litgpt.KERNELS, **torchtune.KERNELS}
 """Kernels that only one framework has."""
 
 FUSED_KERNELS: dict[str, dict[str, str]] = {
@@ -29,4 +39,11 @@ Liger ops/rms_norm.py keeps the input and one number a row; ops/swiglu.py keeps 
 
 def profile_of(framework: str) -> Profile:
     """The framework's row, or that of huggingface."""
-    return PROFILES.get(framework, PROFILES["huggingface"])
+    return PROFILES.get(framework) or EARLIER.get(framework, PROFILES["huggingface"])
+
+
+def profile_name(framework: str, version: str | None) -> str:
+    """The name of the framework's row at a version. LitGPT has versions since it is a package; without one it is the scripts before it."""
+    if framework == "litgpt" and not version:
+        return "lit-gpt"
+    return framework if framework in PROFILES else "huggingface"

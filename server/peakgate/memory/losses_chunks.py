@@ -1,0 +1,55 @@
+"""The head on pieces of the hidden state, as views that one node joins again."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from peakgate.memory.kernels import Kernel, parse
+from peakgate.memory.machine import ENDS, Machine
+from peakgate.memory.tape import Tensor
+
+
+@lru_cache(maxsize=256)
+def _split(count: int) -> Kernel:
+    """aten split: views; its gradient is one concatenation (derivatives.yaml: split_backward)."""
+    outputs = " ".join(f"y{i}~x" for i in range(count))
+    return parse(f"split_rows | {outputs} | x: gx=x")["split_rows"]
+
+
+def pieces(machine: Machine, x: Tensor, positions: list[int]) -> list[Tensor]:
+    """Views of `positions` each along the sequence."""
+    kernel = _split(len(positions))
+    shapes = {f"y{i}": (machine.plan.micro_batch * size, x.width, x.itemsize) for i, size in enumerate(positions)}
+    return list(machine.tape.apply(kernel, {"x": x}, shapes, "temporaries").values())
+
+
+def heads(machine: Machine, parts: list[Tensor], *, copied: bool = False) -> list[Tensor]:
+    """Logits of each part by the same head; `copied`: a part that is not contiguous is folded for the product."""
+    cursor = machine.cursor.get(ENDS, 0)
+    logits = []
+    for part in parts:
+        machine.cursor[ENDS] = cursor
+        (folded,) = machine.call("contiguous" if copied else "pass", "", [part], None)
+        (each,) = machine.call("head", "head", [folded], machine.dims["V"])
+        folded.storage.drop()
+        part.storage.drop()
+        logits.append(each)
+    return logits
+
+
+def cross_entropy(machine: Machine, logits: Tensor) -> Tensor:
+    """torch cross_entropy: log-probabilities in the format of the logits, kept; labels of eight bytes, kept."""
+    labels = Tensor(machine.tape.allocate(8 * logits.rows), logits.rows, 1, 8)
+    (log_probabilities,) = machine.call("log_softmax", "", [logits], None)
+    (loss,) = machine.call("nll", "", [log_probabilities, labels], None)
+    log_probabilities.storage.drop()
+    labels.storage.drop()
+    return loss
+
+
+def total(machine: Machine, losses: list[Tensor]) -> Tensor:
+    """Their sum."""
+    result = losses[0]
+    for each in losses[1:]:
+        (result,) = machine.call("add", "", [result, each], 1)
+    return result
