@@ -67,7 +67,9 @@ def test_a_bucket_is_never_larger_than_the_gradients() -> None:
     assert sum(buckets) <= 2 * answer.parameters + 512
 
 
-@pytest.mark.parametrize(("sharding", "want"), [("none", 1), ("ddp", 1), ("zero1", 1), ("zero2", 4), ("zero3", 4), ("fsdp", 4), ("hsdp", 4)])
+@pytest.mark.parametrize(
+    ("sharding", "want"), [("none", 1), ("ddp", 1), ("zero1", 1), ("zero2", 4), ("zero3", 4), ("fsdp", 4), ("hsdp", 4)]
+)
 def test_gradients_are_whole_unless_they_are_sharded(sharding: str, want: int) -> None:
     """After the backward pass a rank holds all of them, embedding and head included, or its share."""
     step = walked(sharding, 4)

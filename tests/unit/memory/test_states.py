@@ -9,6 +9,7 @@ from peakgate.memory.change import Value
 from peakgate.memory.job import Lora
 from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
+from peakgate.memory.profiles import PROFILES
 from peakgate.memory.recipes import RECIPES
 from peakgate.memory.states import States, Weight, quantisable, states_of
 
@@ -156,7 +157,7 @@ def test_a_quantised_base_shrinks_its_linear_layers(base: str, double: bool, wan
 )
 def test_the_head_and_the_router_are_not_quantised(name: str, want: bool) -> None:
     """Only the other linear layers are."""
-    assert quantisable(name) == want
+    assert quantisable(name, PROFILES["huggingface"].whole) == want
 
 
 @pytest.mark.parametrize(("recipe", "want"), [("bf16", True), ("fp32", True), ("bf16-master", False), ("megatron-bf16", False)])
