@@ -73,6 +73,10 @@ SHARES = (
 """Fields from 0 to 1."""
 
 
+LEARNED_POSITIONS = ("gpt2", "opt", "bert", "roberta")
+"""Blocks whose position table is learned (transformers models/*/modeling_*.py): a longer sequence fails in the embedding."""
+
+
 def check(job: Job) -> None:
     """Raises one JobError that names every field that is wrong.
 
@@ -84,7 +88,7 @@ def check(job: Job) -> None:
     found += known
     sound = not any(path.startswith("model") for path in bad) and not any(reason == "MODEL_UNKNOWN" for reason, _ in known)
     if sound:
-        found += [("FIELD_INVALID", error) for error in _dimensions(job)]
+        found += [("FIELD_INVALID", error) for error in (*_dimensions(job), *_positions(job))]
     if not any(path.startswith(("parallelism", "gpu.count")) for path in bad):
         found += [("PARALLELISM_MISMATCH", error) for error in _degrees(job, transformer_of(job.model)[0] if sound else None)]
     if found:
@@ -207,6 +211,16 @@ def _dimensions(job: Job) -> Iterator[FieldError]:
         for name, share in shares(job.model.hf_config):
             if _share_problem(share):
                 yield FieldError(field=f"model.hf_config.{name}", description=_share_problem(share))
+
+
+def _positions(job: Job) -> Iterator[FieldError]:
+    """A learned table has a row for each position, and no more."""
+    t, _ = transformer_of(job.model)
+    rows = t.max_positions or 0 if t is not None and t.block in LEARNED_POSITIONS else 0
+    stated = job.batch.sequence_length or 0
+    if 0 < rows < stated and job.batch.sequence_length_is != "cap":
+        description = f"{stated} tokens, and the model has {rows} learned positions: use no more"
+        yield FieldError(field="batch.sequence_length", description=description)
 
 
 def _missing(t: Transformer) -> Iterator[tuple[str, str]]:

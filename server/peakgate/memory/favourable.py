@@ -7,6 +7,7 @@ unstated field is the textbook's own. A traced profile leaves nothing open eithe
 
 from __future__ import annotations
 
+from peakgate.memory.change import value_at
 from peakgate.memory.check import world_of
 from peakgate.memory.job import Job
 
@@ -25,6 +26,8 @@ OPEN: tuple[tuple[str, Value], ...] = (
     ("dropout.hidden", 0.0),
     ("precision.recipe", "bf16"),
     ("framework.bitsandbytes", "0.45"),
+    ("framework.expandable_segments", True),
+    ("optimizer.in_backward", True),
 )
 
 WRITTEN_OUT = (
@@ -36,6 +39,11 @@ WRITTEN_OUT = (
     "dropout.hidden",
 )
 """What a plain network says in its operations, or has to switch on by hand."""
+
+FAR = 1024
+"""GPUs of a world that is not stated: sharded over so many, model states are next to nothing."""
+
+SHARDED = ("zero1", "zero2", "zero3", "fsdp", "hsdp")
 
 OPEN_WHEN_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sharding", "fsdp"),)
 OPEN_WHEN_TENSOR_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sequence_parallel", True),)
@@ -52,9 +60,8 @@ def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
         rows += OPEN_WHEN_PARALLEL
     if (job.parallelism.tensor or 1) > 1:
         rows += OPEN_WHEN_TENSOR_PARALLEL
-    return tuple((path, value) for path, value in rows if _open(job, path))
-
-
-def _open(job: Job, path: str) -> bool:
-    section, field = path.split(".")
-    return getattr(getattr(job, section), field) is None
+    if job.parallelism.sharding in SHARDED and job.gpu.count is None and job.parallelism.shard_degree is None:
+        rows += (("parallelism.world_size", FAR),)
+    if job.batch.sequence_length_is == "cap" and job.batch.sequence_lengths is None:
+        rows += (("batch.sequence_lengths.max", 1),)  # the data may be much shorter than the cap
+    return tuple((path, value) for path, value in rows if value_at(job, path) is None)

@@ -44,6 +44,9 @@ def sequence_of(job: Job) -> int:
     batch = job.batch
     if job.model.operations is not None:
         return 1
+    longest = batch.sequence_lengths.max if batch.sequence_lengths else None
+    if longest:  # of padded or truncated data the longest sequence decides
+        return min(longest, batch.sequence_length or longest)
     if batch.sequence_length:
         return batch.sequence_length
     if batch.image_size and batch.patch_size:

@@ -31,6 +31,9 @@ ADAPTERS = frozenset({"linear_adapter", "conv1d"})
 PARTS = {"split_qkv": ("q", "kv", "kv")}
 """Kernels whose outputs are parts of unequal width."""
 
+HALF = 2
+"""Bytes of a 16-bit number."""
+
 ENDS: Layer = (0, 0)
 """The embedding before the layers and the head after them."""
 
@@ -87,6 +90,8 @@ class Machine:
             operation = self.roles.get(operation, operation)
         if operation == "linear":
             operation = self._adapted(tag) if self.plan.lora and tag in self.plan.lora.targets else "linear_base"
+        if self.plan.formats.autocast and operation == "linear_base" and self.dims["weight"] == HALF and args[0].itemsize == HALF:
+            return operation  # nothing to cast
         if self.plan.formats.autocast and operation == "linear_base":
             return "linear_4bit_autocast" if self._quantised(tag) else "autocast_linear"
         if self.plan.formats.autocast and operation in ADAPTERS:

@@ -48,7 +48,7 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         "rope_rows": tokens * dims["d"],
         "four": 4,
         "rng": 24,
-        "act": ITEMSIZE[plan.formats.compute] if not plan.formats.autocast else 4,
+        "act": ITEMSIZE[plan.formats.parameters if plan.formats.autocast else plan.formats.compute],
         "weight": weight_itemsize(plan),
         "product": ITEMSIZE[plan.formats.compute],
         "adapter": ITEMSIZE[lora.adapter_dtype] if lora else 4,

@@ -97,11 +97,13 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     fill = Resolver(framework, [] if job.framework.name else [f"framework.name: {framework} ({row.source})"])
     formats = formats_of(job.precision, fill.text(job.precision.recipe, "precision.recipe"))
     lora = _lora(job, fill, architecture, formats)
+    formats = _of_base(formats, lora)
     degrees = _degrees(job, fill, world, framework)
     mode = fill.text(job.checkpointing.mode, "checkpointing.mode")
     attention = fill.text(job.attention.implementation, "attention.implementation")
     packed = fill.flag(job.batch.packed, "batch.packed")
-    mask = fill.text(job.attention.mask, "attention.mask")
+    mask = _mask(job, fill, packed=packed)
+    fill.text(job.batch.sequence_length_is, "batch.sequence_length_is")
     lengths = lengths_of(job, architecture)
     if architecture.encoder and not job.batch.target_length:
         fill.assumptions.append(f"batch.target_length: {lengths.target} (as long as the stated sequence)")
@@ -130,13 +132,13 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         optimizer=_optimizer(job, fill, lora),
         implementation=fill.text(job.optimizer.implementation, "optimizer.implementation"),
         set_to_none=fill.flag(job.optimizer.set_to_none, "optimizer.set_to_none"),
-        in_backward=job.optimizer.in_backward or False,
+        in_backward=fill.flag(job.optimizer.in_backward, "optimizer.in_backward"),
         loss=_loss(job, fill),
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
         fused_kernels=frozenset(job.framework.fused_kernels),
         compiled=job.framework.compile or False,
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and _pins_inputs(job, fill),
-        expandable_segments=job.framework.expandable_segments or False,
+        expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
         bucket_view=bool(job.framework.ddp and job.framework.ddp.gradient_as_bucket_view),
         reshard_after_forward=not (job.framework.fsdp and job.framework.fsdp.reshard_after_forward is False),
         reduce_bucket_elements=(job.framework.zero and job.framework.zero.reduce_bucket_size) or 500_000_000,
@@ -164,6 +166,22 @@ def _with_megatron(plan: Plan, job: Job, fill: Resolver) -> Plan:
         vocabulary_multiple=profile_of("megatron").vocabulary_multiple,
         recomputed=frozenset(modules) if plan.checkpointing == "selective" else frozenset(),
     )
+
+
+def _mask(job: Job, fill: Resolver, *, packed: bool) -> str:
+    """A batch that is not packed carries a padding mask."""
+    if job.attention.mask is None and not packed:
+        fill.assumptions.append("attention.mask: padding (batch.packed is false)")
+        return "padding"
+    return fill.text(job.attention.mask, "attention.mask")
+
+
+def _of_base(formats: Formats, lora: LoraPlan | None) -> Formats:
+    """Under adapters the weights are stored in the base's format; a recipe that computes in its parameters' format then computes in it."""
+    if lora is None or lora.base_dtype in QUANTISED or lora.base_dtype == formats.parameters:
+        return formats
+    mixed = formats.autocast or formats.compute != formats.parameters
+    return replace(formats, parameters=lora.base_dtype, compute=formats.compute if mixed else lora.base_dtype)
 
 
 def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver) -> float:
@@ -253,6 +271,8 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
     p = job.parallelism
     tensor, pipeline, context = p.tensor or 1, p.pipeline or 1, p.context or 1
     data = max(1, world // (tensor * pipeline * context))
+    if p.world_size is None and job.gpu.count is None:
+        fill.assumptions.append(f"parallelism.world_size: {world} (the smallest that the degrees allow)")
     sharding = p.sharding or ("none" if data == 1 and context == 1 else fill.text(None, "parallelism.sharding"))
     if sharding == "none" and data > 1:
         sharding = "ddp"

@@ -11,7 +11,7 @@ from tests.unit.memory.builders import a_job, a_transformer
 from peakgate.memory.change import Value
 from peakgate.memory.check import check, world_of
 from peakgate.memory.choices import CHOICES
-from peakgate.memory.job import Job, Lora, Method, Model, Operation, Operations, Transformer
+from peakgate.memory.job import Batch, Job, Lora, Method, Model, Operation, Operations, Transformer
 from peakgate.memory.prediction import JobError
 
 
@@ -238,3 +238,12 @@ def test_operations_are_held_as_well() -> None:
 def test_the_world_is_stated_or_the_smallest_consistent_one(changes: dict[str, Value], want: int) -> None:
     """Contract section 1: world_size = gpu.count, else the smallest that the degrees allow."""
     assert world_of(a_job(changes)) == want
+
+
+def test_more_tokens_than_learned_positions_are_refused() -> None:
+    """GPT-2's table has 1024 rows; a cap says only that no sequence is longer."""
+    job = Job(model=Model(preset="gpt2"), batch=Batch(micro_batch_size=1, sequence_length=4096))
+    with pytest.raises(JobError) as caught:
+        check(job)
+    assert [error.field for error in caught.value.fields] == ["batch.sequence_length"]
+    check(replace(job, batch=replace(job.batch, sequence_length_is="cap")))

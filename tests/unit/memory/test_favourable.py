@@ -7,7 +7,7 @@ from tests.unit.memory.builders import a_job, a_transformer, textbook_13b
 
 from peakgate.memory.change import Value, value_at, with_changes
 from peakgate.memory.choices import CHOICES
-from peakgate.memory.favourable import OPEN, OPEN_WHEN_PARALLEL, OPEN_WHEN_TENSOR_PARALLEL, favourable
+from peakgate.memory.favourable import FAR, OPEN, OPEN_WHEN_PARALLEL, OPEN_WHEN_TENSOR_PARALLEL, favourable
 from peakgate.memory.job import Batch, Job, Lora, Model
 from peakgate.memory.predict import predict
 
@@ -69,3 +69,17 @@ def test_a_real_job_never_needs_more_under_them(preset: str, lora: Lora | None, 
     job = with_changes(job, [("gpu.count", world)])
     best = predict(with_changes(job, favourable(job)))
     assert best.required_bytes <= predict(job).required_bytes
+
+
+def test_a_world_that_is_not_stated_is_open() -> None:
+    """Sharded states of a job that names no number of GPUs may be as small as many GPUs make them."""
+    job = a_job({"parallelism.sharding": "fsdp"})
+    assert ("parallelism.world_size", FAR) in favourable(job)
+    assert "parallelism.world_size" not in dict(favourable(with_changes(job, [("gpu.count", 8)])))
+
+
+def test_a_cap_says_nothing_about_the_data() -> None:
+    """Sequences of a capped batch may be short; what decides is the longest of them."""
+    job = a_job({"batch.sequence_length_is": "cap"})
+    assert "batch.sequence_lengths.max" in dict(favourable(job))
+    assert "batch.sequence_lengths.max" not in dict(favourable(with_changes(job, [("batch.sequence_lengths.max", 900)])))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.memory.builders import a_job, a_plan, a_transformer
 
-from peakgate.memory.change import Value
+from peakgate.memory.change import Value, with_changes
 from peakgate.memory.defaults import DEFAULTS, default_of
 from peakgate.memory.job import Batch, Checkpointing, Framework, Job, Lora, Method, Model
 from peakgate.memory.lengths import sequence_of
@@ -42,7 +42,7 @@ def test_a_default_of_the_answer_is_the_tables() -> None:
     """What is assumed is what `catalog defaults` shows for the framework."""
     for line in resolved(replace(BARE, framework=Framework(name="megatron")), world=4).assumptions:
         field, _, rest = line.partition(": ")
-        if not field.startswith("dropout"):
+        if not field.startswith(("dropout", "parallelism.world_size")):  # of the model, and of the degrees
             row = default_of("megatron", field)
             assert rest == f"{row.value} ({row.source})"
 
@@ -234,3 +234,20 @@ def test_what_cannot_be_counted_of_lists_and_models_is_said(job: Job, want: str)
 def test_the_plain_job_is_decided() -> None:
     """Nothing of the builders' job is left out."""
     assert resolved(a_job()).undecided == ()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "base", "want"), [("fp32", "bfloat16", "bfloat16"), ("amp-bf16", "bfloat16", "bfloat16"), ("bf16", "float32", "float32")]
+)
+def test_a_base_is_stored_in_its_own_format(recipe: str, base: str, want: str) -> None:
+    """A stated format of the frozen base wins over the recipe's parameters."""
+    plan = resolved(a_job({"precision.recipe": recipe}, lora=Lora(base_dtype=base))).plan
+    assert plan.formats.parameters == want
+    assert plan.formats.compute == ("bfloat16" if recipe == "amp-bf16" else want)
+
+
+def test_the_longest_sequence_of_padded_data_decides() -> None:
+    """Of capped data whose lengths are known the longest one counts, up to the cap."""
+    job = a_job({"batch.sequence_length": 4096, "batch.sequence_length_is": "cap", "batch.sequence_lengths.max": 900})
+    assert sequence_of(job) == 900
+    assert sequence_of(with_changes(job, [("batch.sequence_length", 512)])) == 512
