@@ -51,5 +51,8 @@ def total(machine: Machine, losses: list[Tensor]) -> Tensor:
     """Their sum."""
     result = losses[0]
     for each in losses[1:]:
-        (result,) = machine.call("add", "", [result, each], 1)
+        (summed,) = machine.call("add", "", [result, each], 1)
+        result.storage.drop()
+        each.storage.drop()
+        result = summed
     return result

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 from tests.bench.accuracy import Json, at, number, rows
-from tests.unit.memory.builders import a_job, a_transformer, job_of
+from tests.unit.memory.builders import a_job, a_plan, a_transformer, job_of, stages_of
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.job import Job, Lora
 from peakgate.memory.predict import predict
+from peakgate.memory.step import walk
 
 FULL = ("packed", "compile", "chunkce", "ac", "optinbwd", "actoff")
 ROWS = {str(row["id"]): row for row in rows("published_jobs") if at(row, "job.framework.name") in ("torchtune", "torch")}
@@ -114,3 +115,16 @@ def test_a_plain_loop_keeps_its_logits() -> None:
         predict(replace(a_job({"framework.name": name}), model=model)).saved_activation_bytes_per_layer for name in ("torch", "huggingface")
     )
     assert plain < transformers
+
+
+@pytest.mark.parametrize("framework", ["torchtune", "litgpt"])
+def test_what_a_chunked_loss_makes_is_let_go(framework: str) -> None:
+    """The losses of chunks and their sums have no name when the step is done: every allocation but a gradient is freed."""
+    plan = a_plan({"framework.name": framework, "loss.implementation": "chunked", "batch.sequence_length": 300})
+    (stage,) = stages_of(plan)
+    alive: dict[int, int] = {}
+    for event, nbytes in walk(plan, stage, record=True).events:
+        alive[event] = alive.get(event, 0) + nbytes
+    left = [nbytes for nbytes in alive.values() if nbytes]
+    assert left
+    assert min(left) == 64 * 2
