@@ -13,7 +13,7 @@ from peakgate.memory.kernels import parse as parse_kernels
 from peakgate.memory.profiles.profile import Profile
 
 KERNELS = parse_kernels("""
-new_zeros    | y=out                   | none: gnone=x
+new_zeros    | y=out                   | x: gx=x                    # no gradient ever arrives
 # out of place; the formula of the source reads the source (derivatives.yaml: index_copy)
 index_copy(z,x) | y=z i!=adapted:8     | x(x,i): gx=x
 conv1d       | y=out                   | w(x): gw=w; x(w): t=x gx=x -t
