@@ -212,7 +212,7 @@ def _lora(job: Job, fill: Resolver, architecture: Architecture, formats: Formats
 
 
 def _profile(job: Job, fill: Resolver, block: str) -> str:
-    """The kernel profile's name; that of an earlier version is an assumption of its own, and a block may be no module of the framework's."""
+    """The kernel profile's name; that of an earlier version is an assumption of its own. A block may be none of the framework's modules."""
     name = profile_name(fill.framework, job.framework.version)
     if name in EARLIER:
         fill.text(job.framework.version, "framework.version")
