@@ -40,10 +40,11 @@ def ranks_of(plan: Plan) -> list[int]:
 def run_events(plan: Plan, stage: Stage, walked: Walk, resident: list[LedgerLine], rank: int = 0) -> tuple[list[Event], list[Event]]:
     """(everything up to the end of the first step, one further step) of one data parallel rank."""
     groups, itemsizes = _groups(plan, walked.weights), _itemsizes(plan, resident)
-    forward, backward = walked.events[: walked.backward_at], walked.events[walked.backward_at :]
+    forward, backward = walked.events[: walked.head_at], walked.events[walked.head_at :]  # a head's backward pass follows it at once
     in_flight = -(-stage.in_flight // stage.chunks)
     step = list(schedule(forward, backward, in_flight, min(plan.accumulation, in_flight + MORE_THAN_WARM_UP)))
-    met = len(forward) * min(in_flight, plan.accumulation)  # the first backward pass meets what stays: stand-ins, workspaces
+    head = walked.backward_at - walked.head_at
+    met = len(forward) * min(in_flight, plan.accumulation) + head  # the first backward pass meets what stays: stand-ins, workspaces
     owned = [elements for group in groups for elements in _slice(group, rank)]
     return [
         *_built(groups, itemsizes),

@@ -8,6 +8,7 @@ a pool is one growing segment, which a replay of eight full-size jobs put at 1.0
 from __future__ import annotations
 
 from peakgate.memory.plan import Plan
+from peakgate.memory.profiles import profile_of
 
 CLASSIC: dict[tuple[str, bool], tuple[float, float]] = {
     ("full", False): (1.066, 1.053),
@@ -17,6 +18,10 @@ CLASSIC: dict[tuple[str, bool], tuple[float, float]] = {
 }
 """(checkpointing, adapters) -> (reserved, required) over allocated bytes."""
 
+FLAT: dict[str, tuple[float, float]] = {"full": (1.041, 1.017), "none": (1.027, 1.022)}
+"""The same by checkpointing where weights and gradients have one buffer each: medians over the replayed ranks of the 29 jobs of
+tests/golden/published_jobs.jsonl whose framework is Megatron-LM and builds the block of its own modules, with and without full recomputation."""
+
 EXPANDABLE = (1.002, 1.002)
 """The same with expandable segments."""
 
@@ -25,4 +30,6 @@ def ratios_of(plan: Plan) -> tuple[float, float]:
     """(reserved, required) over allocated bytes."""
     if plan.expandable_segments:
         return EXPANDABLE
+    if profile_of(plan.profile).flat_buffers:
+        return FLAT["full" if plan.checkpointing == "full" else "none"]
     return CLASSIC["full" if plan.checkpointing == "full" else "none", plan.lora is not None]

@@ -115,7 +115,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         image=lengths.image,
         patch=lengths.patch,
         accumulation=fill.whole(job.batch.gradient_accumulation_steps, "batch.gradient_accumulation_steps"),
-        profile=_profile(job, fill),
+        profile=_profile(job, fill, architecture.block),
         framework=framework,
         attention=attention,
         builds_mask=not packed or mask == "padding" or (mask == "none" and builds_mask(framework, job.framework.version)),
@@ -211,12 +211,12 @@ def _lora(job: Job, fill: Resolver, architecture: Architecture, formats: Formats
     )
 
 
-def _profile(job: Job, fill: Resolver) -> str:
-    """The kernel profile's name; that of an earlier version is an assumption of its own."""
+def _profile(job: Job, fill: Resolver, block: str) -> str:
+    """The kernel profile's name; that of an earlier version is an assumption of its own. A block may be none of the framework's modules."""
     name = profile_name(fill.framework, job.framework.version)
     if name in EARLIER:
         fill.text(job.framework.version, "framework.version")
-    return name
+    return name if profile_of(name).models(block) else "huggingface"
 
 
 def _optimizer(job: Job, fill: Resolver, lora: LoraPlan | None) -> str:
@@ -342,7 +342,6 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("precision: 8-bit products are counted as 16-bit ones")
     if plan.checkpointing == "memory-budget":
         out.append("checkpointing.mode: memory-budget is counted as none")
-    profile = profile_of(plan.profile)
     own = plan.framework == "megatron"
     if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own:
         out.append("checkpointing.modules: only core_attn is counted")
@@ -361,7 +360,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     if plan.degrees.context > 1 or (plan.degrees.expert > 1 and not own):
         out.append("parallelism: buffers of context and expert parallelism are not counted")
     if own:
-        out += _not_counted_of_megatron(job, plan, profile)
+        out += _not_counted_of_megatron(job, plan)
     return tuple(out)
 
 
@@ -377,10 +376,10 @@ def _not_counted_of_operations(plan: Plan) -> list[str]:
     return out
 
 
-def _not_counted_of_megatron(job: Job, plan: Plan, profile: Profile) -> list[str]:
+def _not_counted_of_megatron(job: Job, plan: Plan) -> list[str]:
     out: list[str] = []
     block, transformer = plan.architecture.block, job.model.transformer
-    if block not in profile.roles:
+    if not profile_of("megatron").models(block):
         out.append(f"model: Megatron-LM's own modules of the block {block!r} are not counted; figures are those of huggingface's")
     if transformer is not None and transformer.mtp_layers:
         out.append("model.transformer.mtp_layers: multi-token prediction is not counted")

@@ -39,8 +39,9 @@ class Walk:
     """From the first micro-batch, which makes the gradients, to the end of the last one …"""
     repeats_from: int = 0
     """… and where the part begins that repeats while gradients stay."""
+    head_at: int = 0
     backward_at: int = 0
-    """Where the backward pass begins in `events`."""
+    """Where the head and the loss, and where the backward pass begin in `events`."""
 
 
 def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
@@ -68,6 +69,7 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
         input_bytes=input_bytes(plan, step.machine.dims) if profile.tables else 0,
         events=tuple(meter.events or ()),
         repeats_from=first,
+        head_at=step.head_at,
         backward_at=step.backward_at,
     )
 
@@ -125,7 +127,7 @@ class _Step:
         self.loop = PipelineLoop(self.machine, stage)
         self.held: dict[str, int] = {}
         self.saved_per_layer: dict[str, int] = {}
-        self.backward_at = 0
+        self.head_at = self.backward_at = 0
         self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
         tape = self.machine.tape
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
@@ -142,6 +144,7 @@ class _Step:
         self.sharding.begin()
         before = dict(meter.by)
         x = self.forward_layers()
+        self.head_at = len(meter.events or ())
         loss, logits = self.head_and_loss(x)
         loss = self.loop.sent(loss)
         self._drop_copies()

@@ -230,7 +230,7 @@ class Tape:
         self.nodes.append(node)
         if self.scratch:
             return
-        for target in {target for rule in node.rules for target in rule.targets}:
+        for target in {step.name[1:] for rule in node.rules for step in rule.steps if step.name[0] == "g"}:
             owner = node.operands.get(target)
             if isinstance(owner, Parameter) and owner.trainable:
                 owner.uses += 1

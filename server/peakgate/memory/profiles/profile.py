@@ -73,3 +73,7 @@ class Profile:
     """Whether the longest batch is the first: its passes meet neither optimizer states nor an earlier graph."""
     final_norm_suffix: str = ""
     """What distinguishes the norm after the last layer, where its kernel is another one."""
+
+    def models(self, block: str) -> bool:
+        """Whether the framework builds the block of its own modules, or has none of its own."""
+        return not self.roles or block in self.roles
