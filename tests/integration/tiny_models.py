@@ -165,3 +165,16 @@ def mlp() -> Any:
     """A factory whose model needs a loss."""
     network = nn.Sequential(nn.Linear(100, 50), nn.ReLU(), nn.Linear(50, 10))
     return network, (torch.zeros(8, 100),)
+
+
+class Peeking(nn.Linear):  # type: ignore[misc]
+    """Asks a tensor for its value, which the meta device does not have."""
+
+    def forward(self, x: Any) -> Any:
+        """Branches on a number of the input."""
+        return super().forward(x) if x.sum().item() > 0 else x
+
+
+def peeking() -> Any:
+    """A factory of a model that cannot be traced."""
+    return Peeking(8, 8), torch.zeros(2, 8)

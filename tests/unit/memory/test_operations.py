@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,9 @@ CONTEXT_MIB = 1440
 """What the card of the measured networks held beside PyTorch's allocator."""
 
 
-def a_network(layers: list[dict[str, object]], input: list[int], batch: int = 2, **fields: object) -> Job:  # noqa: A002 - the field's name
+def a_network(layers: Sequence[object], shape: list[int], batch: object = 2, **fields: object) -> Job:
     """A job of these operations in float32 with SGD: nothing but weights, gradients and what is kept."""
-    operations = {"input": input, "loss": fields.pop("loss", "cross_entropy"), "layers": layers}
+    operations = {"input": shape, "loss": fields.pop("loss", "cross_entropy"), "layers": list(layers)}
     common = {"optimizer": {"name": "sgd"}, "precision": {"recipe": "fp32"}, "framework": {"name": "torch"}}
     return job_of({"model": {"operations": operations}, "batch": {"micro_batch_size": batch}, **common, **fields})
 
@@ -115,7 +116,8 @@ def test_a_batch_norm_keeps_two_numbers_a_channel() -> None:
 
 def test_a_skip_connection_lives_until_it_is_read() -> None:
     """A named output stays beside what runs in between; a concatenation copies both."""
-    body = [{"op": "conv2d", "out": 8, "kernel": 3, "padding": 1, "name": "skip"}, {"op": "max_pool2d", "kernel": 2}, {"op": "upsample"}]
+    first = {"op": "conv2d", "out": 8, "kernel": 3, "padding": 1, "name": "skip"}
+    body: list[object] = [first, {"op": "max_pool2d", "kernel": 2}, {"op": "upsample"}]
     job = a_network([*body, {"op": "concat", "inputs": ["skip"]}, {"op": "conv2d", "out": 2, "kernel": 1}], [3, 16, 16])
     assert job.model.operations is not None
     network = network_of(job.model.operations)
@@ -205,7 +207,7 @@ def test_autocast_keeps_halves_and_copies_of_weights() -> None:
 @pytest.mark.parametrize("loss", ["cross_entropy", "mse", "none"])
 def test_every_loss_and_format_is_answered(recipe: str, loss: str) -> None:
     """The ledger sums to the device's bytes, and weights are in the format of the recipe."""
-    layers = [
+    layers: list[object] = [
         {"op": "embedding", "size": 50, "out": 32},
         {"op": "position_embedding"},
         {"op": "layer_norm", "name": "x"},

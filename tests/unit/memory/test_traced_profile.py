@@ -43,7 +43,7 @@ def a_profile(**changes: object) -> dict[str, object]:
     }
 
 
-def a_traced_job(profile: dict[str, object] | None = None, **fields: object) -> Job:
+def a_traced_job(profile: object = None, **fields: object) -> Job:
     """A job whose model is a profile."""
     return job_of({"model": {"profile": profile or a_profile()}, "gpu": {"type": "a100-40gb"}, **fields})
 

@@ -28,12 +28,13 @@ SLOTS = ("parameters", "buffers", "inputs", "optimizer_states")
 
 
 def words_of(start: Iterable[Allocation], entries: Iterable[Entry]) -> tuple[list[str], list[str]]:
-    """(resident, events) as words."""
+    """(resident, events) as words; what is alive and not resident (gradients of an earlier micro-batch) is allocated as the step begins."""
     alive = list(start)
     resident = [f"{LETTERS[each.category]}{each.nbytes}" for each in alive if each.category in SLOTS and each.nbytes]
     events: list[str] = []
     places: dict[int, int] = {}
-    for entry in [*(each for each in alive if each.category not in SLOTS), *entries]:
+    first, *rest = entries
+    for entry in [first, *(each for each in alive if each.category not in SLOTS), *rest]:
         if isinstance(entry, Phase):
             events.append(entry.name)
         elif isinstance(entry, Freed):

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from traceback import extract_tb
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
+from peakgate.client.errors import InputError
 from peakgate.client.tracer.factory import Subject, subject_of
 from peakgate.client.tracer.profile import document
 from peakgate.client.tracer.step import trace
 
 
 def profile_of(name: str, *, dtype: str, optimizer: str, implementation: str, accumulation: int, seen: Callable[[int], None]) -> str:
-    """Traces MODULE:FACTORY; raises InputError."""
-    subject = subject_of(name, dtype)
-    profile = traced(subject, optimizer=optimizer, implementation=implementation, accumulation=accumulation, seen=seen)
+    """Traces MODULE:FACTORY; raises InputError, which also names the line of a model that fails on the meta device."""
+    try:
+        subject = subject_of(name, dtype)
+        profile = traced(subject, optimizer=optimizer, implementation=implementation, accumulation=accumulation, seen=seen)
+    except InputError:
+        raise
+    except Exception as error:  # what a stranger's model may raise
+        raise InputError(f"{name} fails on the meta device{_where(error)}: {type(error).__name__}: {error}") from error
     return json.dumps({"factory": name} | profile)
+
+
+def _where(error: Exception) -> str:
+    """The last line outside PyTorch and this package."""
+    own = ("/torch/", "/peakgate/client/")
+    frames = [frame for frame in extract_tb(error.__traceback__) if not any(part in frame.filename for part in own)]
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 
 def traced(
