@@ -1,6 +1,6 @@
 """Replays full-size jobs through the caching allocator's rules and prints the table of `peakgate/memory/ratios.py`.
 
-`python tests/bench/fit_allocator.py`: every allocation of two steps of each job, with published models at several batches and lengths. No
+`python tests/bench/fit_allocator.py`: every allocation of three steps of each job, with published models at several batches and lengths. No
 measurement enters: the table stands in for the replay where there is no time for one.
 """
 
@@ -11,46 +11,82 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import median, quantiles
 
-from peakgate.memory.job import Attention, Batch, Checkpointing, Framework, Job, Lora, Model, Optimizer, Precision
-from peakgate.memory.predict import predict
-from peakgate.memory.runtime import CONTEXT_BYTES
+from peakgate.memory.check import world_of
+from peakgate.memory.compose import resident_lines
+from peakgate.memory.job import (
+    Attention,
+    Batch,
+    Checkpointing,
+    Framework,
+    Job,
+    Lora,
+    Model,
+    Optimizer,
+    Parallelism,
+    Precision,
+)
+from peakgate.memory.model import describe
+from peakgate.memory.pipeline import Stage, stages
+from peakgate.memory.plan import Plan
+from peakgate.memory.ratios import Key, key_of
+from peakgate.memory.reserved import pool_bytes, replayed
+from peakgate.memory.resolve import resolve
+from peakgate.memory.step import PHASES, walk
 
-MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen2.5-1.5b", "qwen2.5-7b", "mistral-7b-v0.1", "gpt2-xl")
-BATCHES = ((1, 1000), (1, 2048), (2, 2048), (4, 1024), (1, 4096))
+MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen2.5-7b", "gpt2-xl")
+BATCHES = ((1, 1000), (2, 2048), (1, 8192))
+RANKS = 8
 
 
-def jobs() -> Iterator[tuple[tuple[str, bool], Job]]:
-    """((checkpointing, adapters), job) of every combination."""
-    for name, (micro_batch, sequence), mode, adapters, implementation in itertools.product(
-        MODELS, BATCHES, ("none", "full"), (False, True), ("foreach", "fused")
+def jobs() -> Iterator[Job]:
+    """Every combination."""
+    for name, (micro_batch, sequence), mode, adapters, sharding, expandable in itertools.product(
+        MODELS, BATCHES, ("none", "full"), (False, True), ("none", "fsdp"), (False, True)
     ):
-        if adapters and implementation == "foreach":
-            continue
-        yield (
-            (mode, adapters),
-            Job(
-                model=Model(preset=name),
-                batch=Batch(micro_batch_size=micro_batch, sequence_length=sequence),
-                precision=Precision(recipe="bf16"),
-                optimizer=Optimizer(name="adamw", implementation=implementation),
-                attention=Attention(implementation="sdpa"),
-                checkpointing=Checkpointing(mode=mode),
-                lora=Lora(rank=16) if adapters else None,
-                framework=Framework(name="huggingface"),
-            ),
+        mixed = sharding == "fsdp" and not adapters
+        yield Job(
+            model=Model(preset=name),
+            batch=Batch(micro_batch_size=micro_batch, sequence_length=sequence),
+            precision=Precision(recipe="fsdp-bf16" if mixed else "bf16"),
+            optimizer=Optimizer(name="adamw", implementation="fused"),
+            attention=Attention(implementation="sdpa"),
+            checkpointing=Checkpointing(mode=mode),
+            lora=Lora(rank=16) if adapters else None,
+            parallelism=Parallelism(sharding=sharding, world_size=RANKS if sharding == "fsdp" else 1),
+            framework=Framework(name="huggingface", expandable_segments=expandable),
         )
+
+
+def planned(job: Job) -> tuple[Plan, Stage]:
+    """The plan of a job's one stage."""
+    architecture = describe(job.model).architecture
+    if architecture is None:
+        raise ValueError(f"{job.model} has no sizes")
+    plan = resolve(job, architecture, world_of(job)).plan
+    return plan, stages(plan.degrees, architecture.dims["L"], plan.accumulation)[0]
+
+
+def ratios(plan: Plan, stage: Stage) -> tuple[float, float]:
+    """(reserved over `pool_bytes` of the compute stream, required over allocated bytes) of the replay."""
+    walked = walk(plan, stage)
+    resident = resident_lines(plan, walked)
+    base = sum(line.bytes for line in resident)
+    allocated = base + max(high.blocks for phase, high in walked.highs.items() if phase in PHASES)
+    reserved, required = replayed(plan, stage, resident, allocated)
+    compute, others = pool_bytes(plan, stage, walked, base)
+    return (reserved - others) / compute, required / allocated
 
 
 def main() -> None:
     """Prints medians, and the spread that the table hides."""
-    found: dict[tuple[str, bool], list[tuple[float, float]]] = defaultdict(list)
-    for key, job in jobs():
-        p = predict(job, exact=True)
-        found[key].append((p.reserved_bytes / p.allocated_bytes, (p.required_bytes - CONTEXT_BYTES) / p.allocated_bytes))
+    found: dict[Key, list[tuple[float, float]]] = defaultdict(list)
+    for job in jobs():
+        plan, stage = planned(job)
+        found[key_of(plan)].append(ratios(plan, stage))
     for key, rows in sorted(found.items()):
         reserved, required = zip(*rows, strict=True)
         spread = [f"{q:.3f}" for q in quantiles(reserved, n=10)[::8]], [f"{q:.3f}" for q in quantiles(required, n=10)[::8]]
-        print(f"{key}: ({median(reserved):.3f}, {median(required):.3f}), {len(rows)} jobs; 10 and 90 %: {spread}")
+        print(f"    {key}: ({median(reserved):.3f}, {median(required):.3f}),  # {len(rows)} jobs; 10 and 90 %: {spread}", flush=True)
 
 
 if __name__ == "__main__":

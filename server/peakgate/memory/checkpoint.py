@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.profiles import profile_of
+from peakgate.memory.selective import Cache
 from peakgate.memory.tape import Layer, Node, RecomputedError, Storage, Tensor
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Segment:
         self.nodes: list[Node] = []
         self.done = False
         self.offloads = machine.plan.offload_activations and not machine.plan.reentrant
+        selective = machine.plan.checkpointing == "selective" and profile_of(machine.plan.profile).per_operation
+        self.cache: Cache | None = [] if selective else None
         for tensor in self.held:
             tensor.storage.hold()
             tensor.storage.become("activations")
@@ -41,7 +44,9 @@ class Segment:
         """Runs forward and keeps only the inputs."""
         tape = self.machine.tape
         first, tape.packing = len(tape.nodes), False
+        tape.operations.start(keeping=self.cache)
         y = self.run(self.held)
+        tape.operations.start()
         tape.packing = True
         self.nodes = tape.nodes[first:]
         reading = [node for node in self.nodes if node.reads]
@@ -81,6 +86,8 @@ class Segment:
     def _release(self) -> None:
         for tensor in self.held:
             tensor.storage.drop()
+        for storage in (each for kept in self.cache or () for each in kept):  # what an early stop never asked for
+            storage.drop()
 
     def _rebuild(self) -> None:
         """Runs the stretch again up to the last tensor that its backward pass reads."""
@@ -111,11 +118,13 @@ class Segment:
         tape.nodes, tape.stop_after, tape.packing, tape.recording, machine.globals = nodes, stop_after, True, True, self.globals
         tape.scratch = stop_after is not None
         machine.caching = False
+        tape.operations.start(taking=self.cache)
         try:
             return self.run(inputs)
         except RecomputedError:
             return None
         finally:
+            tape.operations.start()
             tape.nodes, tape.stop_after, tape.packing, tape.scratch, tape.recording, machine.globals = before
 
     def _play(self, node: Node) -> None:

@@ -15,9 +15,7 @@ from peakgate.memory.reserved import by_ratio, replayed
 from peakgate.memory.resolve import Resolved
 from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes
 from peakgate.memory.states import States
-from peakgate.memory.step import Walk, census, saved_bytes_per_layer, walk
-
-PHASES = ("forward", "loss", "backward", "optimizer")
+from peakgate.memory.step import PHASES, Walk, census, saved_bytes_per_layer, walk
 
 ITEMS = {
     "activations": "saved for the backward pass",
@@ -53,7 +51,8 @@ def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, 
     if late and phase != "optimizer":
         base, resident = base - late, [line for line in resident if line.category != "optimizer_states"]
     allocated = peaks[phase]
-    reserved, required = replayed(plan, stage, resident, allocated) if exact else by_ratio(plan, allocated)
+    replays = exact and profile_of(plan.profile).rounds
+    reserved, required = replayed(plan, stage, resident, allocated) if replays else by_ratio(plan, stage, walked, base, allocated)
     outside = outside_of(plan)
     total, trained = whole_model(plan)
     return Prediction(

@@ -82,6 +82,14 @@ composer | parallelism.sharding | fsdp | llm-foundry scripts/train/yamls: fsdp_c
 * | parallelism.sequence_parallel | false | Megatron-LM arguments.py: --sequence-parallel is off
 * | parallelism.pipeline_schedule | 1f1b | Megatron-LM pipeline_parallel/schedules.py
 * | framework.expandable_segments | false | c10/core/AllocatorConfig.h
+torchtitan | framework.expandable_segments | true | torchtitan run_train.sh: PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"
+* | framework.fsdp.version | 1 | accelerate utils/dataclasses.py FullyShardedDataParallelPlugin: fsdp_version = 1
+torchtitan | framework.fsdp.version | 2 | torchtitan models/llama3/infra/parallelize.py: fully_shard
+torchtune | framework.fsdp.version | 2 | torchtune training/_distributed.py: fully_shard
+torch | framework.fsdp.version | 2 | torch.distributed.fsdp.fully_shard: FSDP1 is deprecated
+* | precision.fp8.param_gather | false | Transformer Engine and torchao: switched on by hand
+torchtitan | precision.fp8.param_gather | true | torchtitan docs/float8.md: the launch line has --float8.enable_fsdp_float8_all_gather
+torchtitan | checkpointing.mode | selective | torchtitan config: activation_checkpoint.mode = "selective"
 * | framework.ddp.gradient_as_bucket_view | false | torch/nn/parallel/distributed.py
 * | framework.ddp.bucket_cap_mb | 25 | torch/nn/parallel/distributed.py
 * | framework.fsdp.reshard_after_forward | true | torch/distributed/fsdp/_fully_shard/_fully_shard.py

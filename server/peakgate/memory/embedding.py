@@ -63,5 +63,5 @@ def global_sizes(machine: Machine) -> dict[str, int]:
             out["mask"] = plan.micro_batch * square * dims["act"] * dims.get("masks", 1)
     elif any(roles["core"].startswith("core_efficient") and roles["core"] != "core_efficient_plain" for roles in machine.kinds.values()):
         out["mask"] = square * (plan.micro_batch if plan.builds_mask else 1)  # boolean; one a sequence where packing is looked for
-    out["cos"] = 2 * plan.sequence * arch.dims["rope"] * dims["act"]
+    out["cos"] = 0 if profile_of(plan.profile).resident_rope else 2 * plan.sequence * arch.dims["rope"] * dims["act"]
     return out

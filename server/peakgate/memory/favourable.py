@@ -46,6 +46,9 @@ FAR = 1024
 SHARDED = ("zero1", "zero2", "zero3", "fsdp", "hsdp")
 
 OPEN_WHEN_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sharding", "fsdp"),)
+OPEN_BY_FRAMEWORK: dict[str, tuple[tuple[str, Value], ...]] = {"torchtitan": (("framework.version", "0.2"),)}
+"""A version that is not stated may be the one that needs the least (`profiles/torchtitan.py`)."""
+
 OPEN_WHEN_TENSOR_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sequence_parallel", True),)
 
 
@@ -56,6 +59,7 @@ def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
     rows = OPEN
     if job.model.operations is not None:
         rows = tuple(row for row in OPEN if row[0] not in WRITTEN_OUT)
+    rows += OPEN_BY_FRAMEWORK.get(job.framework.name or "", ())
     if world_of(job) > (job.parallelism.tensor or 1) * (job.parallelism.pipeline or 1):
         rows += OPEN_WHEN_PARALLEL
     if (job.parallelism.tensor or 1) > 1:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Plan
+from peakgate.memory.profiles import profile_of
 
 INT64 = 8
 
@@ -40,4 +41,11 @@ def _buffers(plan: Plan, dims: Mapping[str, int]) -> int:
     roles = plan.architecture.roles
     positions = 2 * INT64 * plan.architecture.positions if dims.get("types") else 0  # BertEmbeddings: position and token type ids
     bias = dims["V"] * dims["act"] if roles.get("logits_bias") == "buffer" else 0  # BART: final_logits_bias
-    return plan.architecture.buffer_bytes + positions + bias
+    return _rotary(plan) + positions + bias
+
+
+def _rotary(plan: Plan) -> int:
+    """The inverse frequencies, or torchtitan's whole complex table (models/llama3/model/model.py: precompute_freqs_cis)."""
+    if profile_of(plan.profile).resident_rope:
+        return 4 * plan.sequence * plan.architecture.dims["rope"]
+    return plan.architecture.buffer_bytes

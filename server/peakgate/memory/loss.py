@@ -30,9 +30,10 @@ def _full(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
     """transformers loss/loss_utils.py ForCausalLMLoss: the logits in fp32, their log-probabilities, shifted labels."""
     tape, dims = machine.tape, machine.dims
     (logits,) = machine.call("head", "head", [x], dims["V"])
+    logits = machine.model_output(logits)
     padded = tape.allocate(8 * (dims["T"] + machine.plan.micro_batch))
     labels = Tensor(tape.allocate(8 * dims["T"]), dims["T"], 1, 8)
-    (upcast,) = machine.call("to_float32", "", [logits], None)
+    (upcast,) = machine.call("loss_upcast", "", [logits], None)
     machine.meter.enter("loss")
     (loss,) = machine.call("causal_loss", "", [upcast, labels], None)
     for storage in [upcast.storage, padded, labels.storage, *([] if machine.plan.keep_logits else [logits.storage])]:
@@ -74,7 +75,7 @@ def _chunked(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
 def _chunk(machine: Machine, x: Tensor) -> Tensor:
     (logits,) = machine.call("head", "head", [x], machine.dims["V"])
     labels = Tensor(machine.tape.allocate(8 * x.rows), x.rows, 1, 8)
-    (upcast,) = machine.call("to_float32", "", [logits], None)
+    (upcast,) = machine.call("loss_upcast", "", [logits], None)
     (loss,) = machine.call("causal_loss", "", [upcast, labels], None)
     for tensor in (logits, upcast, labels):
         tensor.storage.drop()

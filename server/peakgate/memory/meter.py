@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from peakgate.memory.pools import Pools
+
 WALKED = ("activations", "logits", "gradients", "temporaries", "communication")
 """Categories that change during a step; the resident states are added by the caller."""
 
@@ -52,10 +54,14 @@ class Meter:
     highs: dict[str, High] = field(default_factory=dict)
     points: list[Point] = field(default_factory=list)
     numbers: int = 0
+    pools: Pools = field(default_factory=Pools)
+    streams: dict[int, str] = field(default_factory=dict)
+    """CUDA streams of the recorded allocations that are not made on the compute stream."""
 
-    def add(self, nbytes: int, block: int, category: str) -> int:
+    def add(self, nbytes: int, block: int, category: str, stream: str = "") -> int:
         """Counts an allocation and gives its number in the event list."""
         if category not in self.ignored:
+            self.pools.add(block, stream)
             self.live += nbytes
             self.blocks += block
             self.by[category] += block
@@ -66,11 +72,14 @@ class Meter:
         self.numbers += 1
         if self.events is not None and nbytes:
             self.events.append((self.numbers, nbytes))
+            if stream:
+                self.streams[self.numbers] = stream
         return self.numbers
 
-    def sub(self, nbytes: int, block: int, category: str, number: int) -> None:
+    def sub(self, nbytes: int, block: int, category: str, number: int, stream: str = "") -> None:
         """Counts a free."""
         if category not in self.ignored:
+            self.pools.now[stream] -= block
             self.live -= nbytes
             self.blocks -= block
             self.by[category] -= block
@@ -104,6 +113,7 @@ class Meter:
     def forget(self) -> None:
         """Starts over: what was seen so far was not the steady state."""
         self.highs, self.points, self.phase = {}, [], ""
+        self.pools.forget()
 
     @contextmanager
     def repeated(self, times: int, label: str = "") -> Iterator[None]:
@@ -114,7 +124,8 @@ class Meter:
         live, blocks, by = self.live, self.blocks, dict(self.by)
         outer = self.high_live, self.high_blocks, self.high_by
         self.high_live, self.high_blocks, self.high_by = live, blocks, dict(by)
-        yield
+        with self.pools.repeated(times):
+            yield
         more = times - 1
         net_live, net_blocks = self.live - live, self.blocks - blocks
         net_by = {key: self.by[key] - by[key] for key in by}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from peakgate.memory.architecture import Architecture
 from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
-from peakgate.memory.job import Job, Megatron
+from peakgate.memory.job import Fsdp, Job, Megatron, Zero
 from peakgate.memory.lengths import lengths_of
 from peakgate.memory.plan import Degrees, Formats, LoraPlan, Plan
 from peakgate.memory.profiles import EARLIER, PROFILES, profile_name, profile_of
@@ -54,6 +54,10 @@ FUSION = "framework.megatron.gradient_accumulation_fusion"
 
 FUSED = {"q": "qkv", "k": "qkv", "v": "qkv", "gate": "gate_up", "up": "gate_up"}
 """Llama's names on blocks that join the matrices (contract: Llama's names on every block)."""
+
+
+NODE_GPUS = int(default_of("*", "node.gpus").value)
+"""Hybrid sharding shards inside a node when no degree is stated (torch fsdp/_init_utils.py: _init_intra_and_inter_node_groups)."""
 
 
 @dataclass(slots=True)
@@ -140,14 +144,11 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and _pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
         bucket_view=bool(job.framework.ddp and job.framework.ddp.gradient_as_bucket_view),
-        reshard_after_forward=not (job.framework.fsdp and job.framework.fsdp.reshard_after_forward is False),
-        reduce_bucket_elements=(job.framework.zero and job.framework.zero.reduce_bucket_size) or 500_000_000,
-        overlap_comm=bool(job.framework.zero and job.framework.zero.overlap_comm),
-        max_live_elements=(job.framework.zero and job.framework.zero.max_live_parameters) or 1_000_000_000,
         offload_optimizer=job.offload.optimizer not in (None, "none"),
         offload_parameters=job.offload.parameters not in (None, "none"),
         offload_activations=job.offload.activations not in (None, "none"),
     )
+    plan = _placed(plan, job)
     if framework == "megatron":
         plan = _with_megatron(plan, job, fill)
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
@@ -182,6 +183,26 @@ def _of_base(formats: Formats, lora: LoraPlan | None) -> Formats:
         return formats
     mixed = formats.autocast or formats.compute != formats.parameters
     return replace(formats, parameters=lora.base_dtype, compute=formats.compute if mixed else lora.base_dtype)
+def _placed(plan: Plan, job: Job) -> Plan:
+    """The plan with the details of FSDP and ZeRO."""
+    fsdp, zero = job.framework.fsdp or Fsdp(), job.framework.zero or Zero()
+    return replace(
+        plan,
+        fsdp_version=fsdp.version or int(default_of(plan.framework, "framework.fsdp.version").value),
+        float8_gather=_float8_gather(job, plan.framework),
+        reshard_after_forward=fsdp.reshard_after_forward is not False,
+        reduce_bucket_elements=zero.reduce_bucket_size or 500_000_000,
+        overlap_comm=zero.overlap_comm or False,
+        max_live_elements=zero.max_live_parameters or 1_000_000_000,
+    )
+
+
+def _float8_gather(job: Job, framework: str) -> bool:
+    """Weights gathered in 8 bits: stated, or the framework's choice for 8-bit products."""
+    stated = job.precision.fp8.param_gather if job.precision.fp8 else None
+    if stated is not None:
+        return stated
+    return job.precision.compute == "float8" and default_of(framework, "precision.fp8.param_gather").value == "true"
 
 
 def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver) -> float:
@@ -282,7 +303,7 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
     degrees = Degrees(
         world=world,
         data=data,
-        shard=p.shard_degree or data * context,
+        shard=p.shard_degree or (min(data * context, job.node.gpus or NODE_GPUS) if sharding == "hsdp" else data * context),
         sharding=sharding,
         tensor=tensor,
         sequence_parallel=p.sequence_parallel or False,
@@ -324,7 +345,7 @@ def repeats_heads(framework: str, version: str | None) -> bool:
 
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     """What the job states that this version does not count: the answer is then UNDECIDED, never silently wrong."""
-    method, out = job.method, []
+    method, profile, out = job.method, profile_of(plan.profile), []
     if plan.architecture.network:
         out += _not_counted_of_operations(plan)
     elif plan.framework not in PROFILES:
@@ -333,19 +354,19 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append(f"method.name: {method.name} keeps more than one model or batch, which this version does not count")
     if method.reference not in (None, "none") or method.critic or method.teacher or method.reward:
         out.append("method: a second resident model is not counted in this version")
-    blocks = profile_of(plan.profile).blocks
-    if blocks and plan.architecture.block not in blocks:
+    if profile.blocks and plan.architecture.block not in profile.blocks:
         out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
     if plan.offload_parameters or (plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant)):
         out.append("offload: parameters, and activations that are no checkpoints, are counted as if they stayed on the GPU")
-    if job.precision.compute == "float8" or job.precision.fp8:
+    layers = plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles
+    if (job.precision.compute == "float8" or job.precision.fp8) and not layers:
         out.append("precision: 8-bit products are counted as 16-bit ones")
     if plan.checkpointing == "memory-budget":
         out.append("checkpointing.mode: memory-budget is counted as none")
     own = plan.framework == "megatron"
     if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own:
         out.append("checkpointing.modules: only core_attn is counted")
-    if (job.framework.compile and not profile_of(plan.profile).compiled) or job.framework.cuda_graphs not in (None, "none"):
+    if (plan.compiled and not profile.compiled and not layers) or job.framework.cuda_graphs not in (None, "none"):
         out.append("framework: compiled kernels and CUDA graphs are not counted")
     if job.frozen or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
         out.append("frozen, evaluate and save are not counted")
@@ -353,7 +374,8 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("lora.method: DoRA's norms of weights are not counted")
     if plan.lora and plan.lora.base_dtype == "int8":
         out.append("lora.base_dtype: products of 8-bit weights are counted as those of 4-bit ones")
-    if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not own:
+    listed = own or profile.per_operation
+    if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not listed:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
     if plan.architecture.encoder and plan.degrees.pipeline > 1:
         out.append("parallelism.pipeline: what an encoder sends to the stages of a decoder is not counted")

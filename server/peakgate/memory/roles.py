@@ -14,8 +14,9 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     arch, attention = plan.architecture, "eager" if plan.attention == "eager" else "sdpa"
     masked = _masked(plan, kind)
     roles = _defaults(plan, masked=masked)
+    profile = profile_of(plan.profile)
     decoder = arch.decoder if kind == "decoder" else {}
-    own = {**arch.roles, **decoder, **profile_of(plan.profile).roles.get(arch.block, {})}
+    own = {**arch.roles, **decoder, **profile.roles.get(arch.block, {})}
     roles |= {role: block for role, block in own.items() if "/" not in role}
     roles |= {role.split("/")[1]: block for role, block in own.items() if role.startswith((attention + "/", kind + "/"))}
     core = _core(plan, roles["core"], masked=masked)
@@ -25,22 +26,31 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     if plan.formats.autocast:
         roles |= {"for_matmul": "half_for_matmul", "power": "power_fp32", "bias_cast": "to_half", "loss_cast": "to_float32"}
         roles["softmax_up"] = "softmax_fp32"  # aten autocast_mode.h: softmax is in the list of fp32_set_opt_dtype
-    renames = dict(profile_of(plan.profile).renames)
+    renames = dict(profile.renames)
     for kernel in sorted(plan.fused_kernels):
         renames |= FUSED_KERNELS.get(kernel, {})
     roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
-    roles |= profile_of(plan.profile).blocks.get(arch.block, {})
-    final = roles["norm"] + profile_of(plan.profile).final_norm_suffix
+    roles |= profile.blocks.get(arch.block, {})
+    final = roles["norm"] + profile.final_norm_suffix
     roles["final"] = own.get("final") or (final if final in KERNELS or final in BLOCKS else roles["norm"])
     if plan.compiled:
-        compiled = profile_of(plan.profile).compiled
-        roles = {role: compiled.get(block, block) if role != "final" else block for role, block in roles.items()}
+        roles = _compiled(plan, roles)
     if plan.recomputed:
-        modules = profile_of(plan.profile).recomputed
+        modules = profile.recomputed
         roles |= {role: "rebuilt_" + roles[role] for module in plan.recomputed for role in modules.get(module, ()) if role in roles}
-    elif plan.checkpointing == "selective" and plan.attention == "eager":
+    elif plan.checkpointing == "selective" and plan.attention == "eager" and not profile.per_operation:
         roles |= {"core": "rebuilt_core", "core_inside": roles["core"]}
     return roles
+
+
+def _compiled(plan: Plan, roles: dict[str, str]) -> dict[str, str]:
+    """What torch.compile makes of the roles: of single ones, of the loss, or of the whole layer."""
+    profile = profile_of(plan.profile)
+    out = {role: profile.compiled.get(block, block) if role != "final" else block for role, block in roles.items()}
+    out |= profile.compiled_loss
+    if plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles:
+        out |= {"layer": "layer_compiled", "compiled_kernel": profile.compiled_layers[plan.checkpointing]}
+    return out
 
 
 def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
@@ -52,6 +62,7 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "heads_q": "heads",
         "heads_k": "heads",
         "causal_loss": "causal_loss",
+        "loss_upcast": "to_float32",
         "repeat_heads": "pass" if groups == heads else "repeat_view" if groups == 1 else "repeat",
         "query_groups": "copied" if 1 < divided(groups, tensor) < divided(heads, tensor) else "view",
         "exchange_tokens": "exchange" if plan.degrees.expert > 1 else "pass",

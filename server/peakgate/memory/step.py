@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from peakgate.memory.allocator import block_bytes
 from peakgate.memory.census import Census
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
+from peakgate.memory.collectives import sharding_of, shards
+from peakgate.memory.compiled import compiled_layer
 from peakgate.memory.embedding import embedded, global_sizes
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
@@ -18,11 +21,14 @@ from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.sharding import SHARDED, Sharding
+from peakgate.memory.sharding import Sharding
 from peakgate.memory.stacks import Stack, stacks_of
 from peakgate.memory.states import States, Weight, states_of, step_temporary_bytes, weights_of
 from peakgate.memory.stretches import Stretch
 from peakgate.memory.tape import Tensor
+
+PHASES = ("forward", "loss", "backward", "optimizer")
+"""Of a step, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +48,9 @@ class Walk:
     head_at: int = 0
     backward_at: int = 0
     """Where the head and the loss, and where the backward pass begin in `events`."""
+    pools: Mapping[str, int] = field(default_factory=dict)
+    """Highest blocks by CUDA stream."""
+    streams: Mapping[int, str] = field(default_factory=dict)
 
 
 def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
@@ -71,6 +80,8 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
         repeats_from=first,
         head_at=step.head_at,
         backward_at=step.backward_at,
+        pools=meter.pools.high,
+        streams=meter.streams,
     )
 
 
@@ -101,9 +112,11 @@ def census(plan: Plan, stage: Stage) -> Census:
     machine.tape.recording = False
     step.head_and_loss(step.forward_layers())
     weights = weights_of(machine.parameters, machine.tape.times)
+    ends = machine.parameters.get(ENDS, [])
     return Census(
-        layers={kind: sum(p.elements for p in machine.parameters[layer]) for layer, kind in step.sharding.layer_kind.items()},
-        ends=sum(p.elements for p in machine.parameters.get(ENDS, [])),
+        layers={kind: tuple(p.elements for p in machine.parameters[layer]) for layer, kind in step.sharding.layer_kind.items()},
+        embedding=tuple(p.elements for p in ends if p.name.startswith("embedding")),
+        head=tuple(p.elements for p in ends if not p.name.startswith("embedding")),
         total=sum(w.elements * w.count for w in weights),
         trainable=sum(w.elements * w.count for w in weights if w.trainable),
     )
@@ -120,10 +133,12 @@ class _Step:
         self.plan, self.stage, self.meter = plan, stage, meter
         self.machine = Machine(plan, meter)
         self.machine.special["rebuilt_core"] = rebuilt_core
+        self.machine.special["compiled_layer"] = compiled_layer
         for name in profile_of(plan.profile).segments:
             self.machine.special["rebuilt_" + name] = partial(rebuilt, name=name)
-        self.sharding = Sharding(self.machine, None if counting or plan.degrees.sharding not in SHARDED else census(plan, stage))
         self.stacks = stacks_of(plan, stage, each=each)
+        self.sharding = self._sharding(counting=counting)
+        self.machine.model_output = self.sharding.after_model
         self.loop = PipelineLoop(self.machine, stage)
         self.held: dict[str, int] = {}
         self.saved_per_layer: dict[str, int] = {}
@@ -131,6 +146,12 @@ class _Step:
         self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
         tape = self.machine.tape
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
+
+    def _sharding(self, *, counting: bool) -> Sharding:
+        """What the plan's data parallelism does around the layers, of which the last may be kept."""
+        own = [stretch for stack in self.stacks for stretch in stack.stretches]
+        last = (own[-1].number, len(own[-1].kinds) - 1) if own else ENDS
+        return sharding_of(self.machine, None if counting or not shards(self.plan) else census(self.plan, self.stage), last)
 
     # ---- one micro-batch
     def micro_step(self, held: dict[str, int] | None) -> None:
@@ -194,6 +215,8 @@ class _Step:
         tape.layer = ENDS
         machine.enter(stack.kind)
         x = self._first_hidden(stack, before)
+        if stack is self.stacks[0]:
+            self.sharding.after_embedding()
         for name, size in global_sizes(machine).items():
             machine.globals[name] = Tensor(tape.allocate(size, "activations"), self.plan.micro_batch if name == "mask" else 1, size, 1)
         self.meter.mark("embedding")
@@ -202,6 +225,8 @@ class _Step:
         tape.layer = ENDS
         y = x
         if self.stage.heads or stack.encodes:
+            if not stack.encodes:
+                self.sharding.before_head()
             (y,) = machine.call("final", "final", [x], None)
             x.storage.drop()
         for tensor in [*machine.globals.values(), *machine.model_locals.values()]:
@@ -234,11 +259,7 @@ class _Step:
         with self.meter.repeated(stretch.times, "layer"):
             for at in range(0, len(stretch.kinds), stretch.every or 1):
                 layers = [((stretch.number, i), stretch.kinds[i]) for i in range(at, min(at + (stretch.every or 1), len(stretch.kinds)))]
-                for layer, kind in layers:
-                    self.sharding.before_forward(layer, kind)
                 y = self._run(layers, x, checkpointed=stretch.every > 0)
-                for _ in layers:
-                    self.sharding.after_forward()
                 x.storage.drop()
                 x = y
         if stretch.number <= 2 or len(self.stacks) > 1:
@@ -251,16 +272,25 @@ class _Step:
         return sum(copy.nbytes for copy in copies) // len(stretch.kinds)
 
     def _run(self, layers: list[tuple[tuple[int, int], str]], x: Tensor, *, checkpointed: bool) -> Tensor:
-        machine = self.machine
+        machine, sharding = self.machine, self.sharding
+        passes = 0
 
         def run(held: list[Tensor]) -> Tensor:
-            hidden = held[0]
+            nonlocal passes
+            passes += 1
+            first, hidden = passes == 1, held[0]
             for i, (layer, kind) in enumerate(layers):
+                if first:
+                    sharding.before_forward(layer, kind)
+                else:
+                    sharding.before_rebuild(layer)
                 try:
                     y = machine.run_layer(layer, kind, hidden)
                 finally:  # also when a recomputation stops in the middle of a layer
                     if i:
                         hidden.storage.drop()
+                if first:
+                    sharding.after_forward(layer)
                 hidden = y
             return hidden
 

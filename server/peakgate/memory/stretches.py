@@ -23,7 +23,7 @@ def stretches(plan: Plan, layers: int, *, each: bool = False, start: int = 0) ->
     """The layers of a stage. A pattern's first run stands by itself (it makes the gradients' and masks' first use), its equal
     followers once for all, and the rest of a broken pattern last. `each`: every layer is walked (to record every event); `start`: layers
     of the stages before."""
-    first = min(plan.checkpoint_layers or layers, layers) if plan.checkpointing == "full" else 0
+    first = min(plan.checkpoint_layers or layers, layers) if wraps_layers(plan) else 0
     out: list[Stretch] = []
     leading = min(max(0, plan.architecture.leading - start), layers)
     for begin, end, every in ((0, first, plan.checkpoint_every), (first, layers, 0)):
@@ -36,6 +36,14 @@ def stretches(plan: Plan, layers: int, *, each: bool = False, start: int = 0) ->
             sizes = [(1, period)] * whole if each else _together(plan, whole, period)
             out += _section(pattern, at - leading, [*sizes, *[(1, rest)] * (rest > 0)], every, len(out))
     return out
+
+
+def wraps_layers(plan: Plan) -> bool:
+    """Whether whole layers are checkpointed in Python; a compiled layer is one kernel that rebuilds what it needs itself."""
+    profile = profile_of(plan.profile)
+    if plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles:
+        return False
+    return plan.checkpointing == "full" or (plan.checkpointing == "selective" and profile.per_operation)
 
 
 def _together(plan: Plan, whole: int, period: int) -> list[tuple[int, int]]:

@@ -17,10 +17,11 @@ in a kernel's row:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from peakgate.memory.kernels import Kernel, Rule, Size, Step
 from peakgate.memory.meter import Meter
+from peakgate.memory.selective import Operations
 
 FLOAT32, INT64 = 4, 8
 Shape = tuple[int, int, int]
@@ -30,13 +31,13 @@ Shape = tuple[int, int, int]
 class Storage:
     """An allocation: it is freed when nobody holds it any more. Views share it."""
 
-    __slots__ = ("block", "category", "emptied", "holders", "meter", "nbytes", "number")
+    __slots__ = ("block", "category", "emptied", "holders", "meter", "nbytes", "number", "stream")
 
-    def __init__(self, nbytes: int, category: str, meter: Meter) -> None:
-        self.nbytes, self.holders, self.category, self.meter = nbytes, 1, category, meter
+    def __init__(self, nbytes: int, category: str, meter: Meter, stream: str = "") -> None:
+        self.nbytes, self.holders, self.category, self.meter, self.stream = nbytes, 1, category, meter, stream
         self.emptied = 0
         self.block = meter.block_bytes(nbytes)
-        self.number = meter.add(nbytes, self.block, category)
+        self.number = meter.add(nbytes, self.block, category, stream)
 
     def hold(self) -> Storage:
         """One more holder."""
@@ -47,7 +48,7 @@ class Storage:
         """One holder less; the last one frees it."""
         self.holders -= 1
         if not self.holders:
-            self.meter.sub(self.nbytes, self.block, self.category, self.number)
+            self.meter.sub(self.nbytes, self.block, self.category, self.number, self.stream)
 
     def empty(self) -> None:
         """Its memory is freed while it stays named (untyped_storage().resize_(0)) …"""
@@ -167,13 +168,14 @@ class Tape:
         self.stop_after: int | None = None
         self.layer: Layer = (0, 0)
         self.times: dict[int, int] = {0: 1}
+        self.operations = Operations()
         self.before_layer: Callable[[Layer], None] | None = None
         self.after_layer: Callable[[Layer], None] | None = None
 
     # ---- forward
-    def allocate(self, nbytes: int, category: str = "temporaries") -> Storage:
-        """A new allocation, held once."""
-        return Storage(nbytes, category, self.meter)
+    def allocate(self, nbytes: int, category: str = "temporaries", stream: str = "") -> Storage:
+        """A new allocation, held once; `stream`: the CUDA stream that makes it, where it is not the model's own."""
+        return Storage(nbytes, category, self.meter, stream)
 
     def size(self, size: Size, operands: Mapping[str, Operand | _Bytes]) -> int:
         """Bytes of a step of a kernel's row."""
@@ -210,13 +212,18 @@ class Tape:
         sizes: dict[str, Operand | _Bytes] = {**operands, "out": _Bytes(*next(iter(shapes.values())))}
         made: dict[str, Tensor] = {}
         own: dict[str, Storage] = {}
+        kept = self.operations.begin(kernel.name)
         for step in kernel.forward:
             if step.free:
                 own.pop(step.name).drop()
                 continue
             base = operands.get(step.size.name)
             view = step.alias and isinstance(base, Tensor)
-            storage = base.storage.hold() if view else self.allocate(self.size(step.size, sizes), category)  # type: ignore[union-attr]
+            stays = step.name in shapes or step.kept
+            known = kept.take() if stays and not view else None
+            storage = base.storage.hold() if view else known or self.allocate(self.size(step.size, sizes), category)  # type: ignore[union-attr]
+            if stays:
+                kept.keep(storage)
             if step.name in shapes:
                 integers = shapes[step.name][2] >= INT64  # they carry no gradient
                 made[step.name] = Tensor(storage, *shapes[step.name], None if integers else node, step.name)
@@ -266,6 +273,19 @@ class Tape:
                 storage.refill()
 
         reading.before = refill
+
+    def hook(self, x: Tensor, run: Callable[[], None]) -> Tensor:
+        """`run` is called when the gradient of `x` has come, before the node that made it runs (torch.Tensor.register_hook)."""
+        if x.node is None or not self.recording:
+            return x
+        node = Node([], {"x": x}, self.layer, run=lambda node: self._hooked(node, run))
+        self.nodes.append(node)
+        return replace(x, node=node, output="y")
+
+    def _hooked(self, node: Node, run: Callable[[], None]) -> None:
+        grad = node.grads.pop("y")
+        run()
+        self.deliver(node.operands["x"], grad)
 
     # ---- backward
     def backward(self, nodes: list[Node]) -> None:

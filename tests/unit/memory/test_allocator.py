@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peakgate.memory.allocator import CachingAllocator, OutOfMemoryError, block_bytes, replay, smallest_cap
+from peakgate.memory.allocator import CachingAllocator, OutOfMemoryError, block_bytes
+from peakgate.memory.replay import Script, replay, smallest_cap
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -148,7 +149,7 @@ def steps_of(draw: st.DrawFn) -> Events:
 def test_the_smallest_cap_is_enough_and_lies_between_allocated_and_reserved(resident: list[int], step: Events) -> None:
     """The step completes under it."""
     seen = replay(resident, [step, step])
-    cap = smallest_cap(resident, [step, step], seen.allocated_bytes, seen.reserved_bytes)
+    cap = smallest_cap(Script(resident=resident, steps=[step, step]), seen)
     assert seen.allocated_bytes <= cap <= seen.reserved_bytes
     assert replay(resident, [step, step], cap).reserved_bytes <= cap
 
@@ -159,7 +160,7 @@ def test_one_more_tensor_never_needs_a_much_smaller_cap(resident: list[int], ste
     caps = []
     for sizes in (resident, [more, *resident]):
         seen = replay(sizes, [step])
-        caps.append(smallest_cap(sizes, [step], seen.allocated_bytes, seen.reserved_bytes))
+        caps.append(smallest_cap(Script(resident=sizes, steps=[step]), seen))
     assert caps[1] > caps[0] - 20 * MIB
 
 

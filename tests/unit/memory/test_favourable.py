@@ -65,7 +65,7 @@ def test_every_row_is_a_field_with_a_legal_value() -> None:
 @pytest.mark.parametrize("world", [1, 8])
 def test_a_real_job_never_needs_more_under_them(preset: str, lora: Lora | None, world: int) -> None:
     """All open fields at once at their most favourable: a rejection that holds there holds everywhere."""
-    job = Job(model=Model(preset=preset), batch=Batch(micro_batch_size=2, sequence_length=2048), lora=lora)
+    job = Job(model=Model(preset=preset), batch=Batch(micro_batch_size=4, sequence_length=1024), lora=lora)
     job = with_changes(job, [("gpu.count", world)])
     best = predict(with_changes(job, favourable(job)))
     assert best.required_bytes <= predict(job).required_bytes

@@ -72,9 +72,6 @@ def test_a_stage_left_out_is_covered(pipeline: int, layers: int, virtual: int, s
     walked = distinct(split)
     for stage in split:
         assert any(
-            each.layers >= stage.layers
-            and each.in_flight >= stage.in_flight
-            and each.embeds >= stage.embeds
-            and each.heads >= stage.heads
+            each.layers >= stage.layers and each.in_flight >= stage.in_flight and each.embeds >= stage.embeds and each.heads >= stage.heads
             for each in walked
         )

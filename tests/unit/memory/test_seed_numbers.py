@@ -250,7 +250,8 @@ def _(inputs: dict[str, Any], expect: dict[str, Any], tolerance: float) -> None:
 def _(inputs: dict[str, Any], expect: dict[str, Any], tolerance: float) -> None:
     """Learned positions and a tied head: GPT-2, by the textbook's layer and by its own family."""
     job = with_model(
-        textbook_job(layers=inputs["L"], hidden=inputs["h"], heads=12, vocabulary=inputs["V"]), max_positions=inputs["positions"]
+        textbook_job(layers=inputs["L"], hidden=inputs["h"], heads=12, vocabulary=inputs["V"], sequence=inputs["positions"]),
+        max_positions=inputs["positions"],
     )
     assert predict(job).parameters == expect["params"]
     assert predict(with_model(job, block="gpt2")).parameters == expect["params"]

@@ -77,31 +77,35 @@ QWEN3 = LLAMA | {"attention": "attention_qwen3"}
 PHI3 = LLAMA | {"layer": "layer_phi3", "attention": "attention_phi3", "mlp": "mlp_fused", "sdpa/core": "core_flash_copy"}
 SANDWICH = LLAMA | {"layer": "layer_sandwich", "norm": "rms_norm_gemma", "act": "gelu", "embed": "embed_scaled"}
 
-FAMILIES: dict[str, Family] = {
-    "gpt": Family(roles=GPT2 | {"embed": "embed_plain", "act": "gelu", "dropout_embedding": "pass"}, biases=EVERY_LINEAR, tied=True),
-    "gpt2": Family(roles=GPT2, biases=EVERY_LINEAR, tied=True, positions="learned"),
-    "opt": Family(roles=OPT, biases=EVERY_LINEAR, tied=True, positions="offset"),
-    "gpt_neox": Family(roles=NEOX, biases=EVERY_LINEAR, rotary_share=0.25),
-    "falcon": Family(roles=FALCON, tied=True),
-    "falcon_mqa": Family(roles=FALCON_MQA, tied=True),
-    "llama": Family(roles=LLAMA),
-    "mistral": Family(roles=LLAMA, windowed=True),
-    "qwen2": Family(roles=LLAMA, biases=frozenset({"q", "k", "v"})),
-    "qwen3": Family(roles=QWEN3),
-    "phi3": Family(roles=PHI3, windowed=True),
-    "olmo2": Family(roles=LLAMA | {"layer": "layer_post_norm", "norm": "rms_norm_olmo", "attention": "attention_olmo2"}, rope_tables=2),
-    "gemma2": Family(roles=SANDWICH | {"soft_cap": "tanh_cap", "head": "head_capped"}, tied=True, masks=2),
-    "gemma3": Family(
-        roles=SANDWICH | {"attention": "attention_gemma3"},
-        tied=True,
-        masks=2,
-        rope_tables=2,
-        windowed=True,
-        pattern=("local",) * 5 + ("global",),
-    ),
-    "mixtral": Family(roles=MOE),
-    "qwen3_moe": Family(roles=MOE | {"attention": "attention_qwen3", "router_cast": "to_compute", "weigh_experts": "weigh"}),
-} | encoder.FAMILIES | seq2seq.FAMILIES
+FAMILIES: dict[str, Family] = (
+    {
+        "gpt": Family(roles=GPT2 | {"embed": "embed_plain", "act": "gelu", "dropout_embedding": "pass"}, biases=EVERY_LINEAR, tied=True),
+        "gpt2": Family(roles=GPT2, biases=EVERY_LINEAR, tied=True, positions="learned"),
+        "opt": Family(roles=OPT, biases=EVERY_LINEAR, tied=True, positions="offset"),
+        "gpt_neox": Family(roles=NEOX, biases=EVERY_LINEAR, rotary_share=0.25),
+        "falcon": Family(roles=FALCON, tied=True),
+        "falcon_mqa": Family(roles=FALCON_MQA, tied=True),
+        "llama": Family(roles=LLAMA),
+        "mistral": Family(roles=LLAMA, windowed=True),
+        "qwen2": Family(roles=LLAMA, biases=frozenset({"q", "k", "v"})),
+        "qwen3": Family(roles=QWEN3),
+        "phi3": Family(roles=PHI3, windowed=True),
+        "olmo2": Family(roles=LLAMA | {"layer": "layer_post_norm", "norm": "rms_norm_olmo", "attention": "attention_olmo2"}, rope_tables=2),
+        "gemma2": Family(roles=SANDWICH | {"soft_cap": "tanh_cap", "head": "head_capped"}, tied=True, masks=2),
+        "gemma3": Family(
+            roles=SANDWICH | {"attention": "attention_gemma3"},
+            tied=True,
+            masks=2,
+            rope_tables=2,
+            windowed=True,
+            pattern=("local",) * 5 + ("global",),
+        ),
+        "mixtral": Family(roles=MOE),
+        "qwen3_moe": Family(roles=MOE | {"attention": "attention_qwen3", "router_cast": "to_compute", "weigh_experts": "weigh"}),
+    }
+    | encoder.FAMILIES
+    | seq2seq.FAMILIES
+)
 """Families whose walk equals traced models to 1e-3; `gpt` is the textbook's layer."""
 
 STAND_INS: dict[str, str] = {

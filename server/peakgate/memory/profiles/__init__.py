@@ -5,8 +5,10 @@ A framework without a row stands on `huggingface`, and the answer says so.
 
 from __future__ import annotations
 
+import re
+
 from peakgate.memory.kernels import Kernel
-from peakgate.memory.profiles import litgpt, megatron, textbook, torch, torchtune
+from peakgate.memory.profiles import composer, litgpt, megatron, textbook, torch, torchtitan, torchtune
 from peakgate.memory.profiles.profile import Profile
 
 PROFILES: dict[str, Profile] = {
@@ -16,14 +18,20 @@ PROFILES: dict[str, Profile] = {
     "litgpt": litgpt.PROFILE,
     "torchtune": torchtune.PROFILE,
     "torch": torch.PROFILE,
+    "torchtitan": torchtitan.OLDEST,
+    "composer": composer.PROFILE,
+    "deepspeed": Profile(),  # Hugging Face's models under ZeRO
 }
 
 EARLIER: dict[str, Profile] = {"lit-gpt": litgpt.SCRIPTS}
 """Rows of a framework's earlier versions (`profile_name`)."""
 
-BLOCKS = textbook.BLOCKS | megatron.BLOCKS | litgpt.BLOCKS | torchtune.BLOCKS
+AGES: dict[str, Profile] = {"torchtitan 0.1": torchtitan.FIRST, "torchtitan 0.2": torchtitan.SECOND}
+"""Rows of later versions, by the one from which they hold; without a stated version the framework's first row does."""
 
-KERNELS: dict[str, Kernel] = {**megatron.KERNELS, **litgpt.KERNELS, **torchtune.KERNELS}
+BLOCKS = textbook.BLOCKS | megatron.BLOCKS | litgpt.BLOCKS | torchtune.BLOCKS | torchtitan.BLOCKS | composer.BLOCKS
+
+KERNELS: dict[str, Kernel] = {**megatron.KERNELS, **litgpt.KERNELS, **torchtune.KERNELS, **torchtitan.KERNELS, **composer.KERNELS}
 """Kernels that only one framework has."""
 
 FUSED_KERNELS: dict[str, dict[str, str]] = {
@@ -39,11 +47,19 @@ Liger ops/rms_norm.py keeps the input and one number a row; ops/swiglu.py keeps 
 
 def profile_of(framework: str) -> Profile:
     """The framework's row, or that of huggingface."""
-    return PROFILES.get(framework) or EARLIER.get(framework, PROFILES["huggingface"])
+    return PROFILES.get(framework) or EARLIER.get(framework) or AGES.get(framework) or PROFILES["huggingface"]
 
 
 def profile_name(framework: str, version: str | None) -> str:
-    """The name of the framework's row at a version. LitGPT has versions since it is a package; without one it is the scripts before it."""
+    """The name of the framework's row at a version: the latest that has begun.
+
+    LitGPT has versions since it is a package; without one it is the scripts before it.
+    """
     if framework == "litgpt" and not version:
         return "lit-gpt"
-    return framework if framework in PROFILES else "huggingface"
+    begun = [name for name in AGES if name.partition(" ")[0] == framework and _numbers(name.partition(" ")[2]) <= _numbers(version)]
+    return max(begun, key=_numbers, default=framework if framework in PROFILES else "huggingface")
+
+
+def _numbers(version: str | None) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version or ""))

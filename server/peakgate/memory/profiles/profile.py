@@ -73,6 +73,18 @@ class Profile:
     """Whether the longest batch is the first: its passes meet neither optimizer states nor an earlier graph."""
     final_norm_suffix: str = ""
     """What distinguishes the norm after the last layer, where its kernel is another one."""
+    per_operation: bool = False
+    """Selective checkpointing keeps the outputs of a list of operations of each layer (`selective.py`)."""
+    compiled_layers: Mapping[str, str] = field(default_factory=dict)
+    """Kernels of a whole compiled layer of the blocks in `roles`, by checkpointing mode; a mode without one is not counted."""
+    resident_rope: bool = False
+    """The rotary table is a buffer of the model, not made in every forward pass."""
+    compiled_loss: Mapping[str, str] = field(default_factory=dict)
+    """Roles of a loss that is compiled with the layers."""
+    splits_ends: bool = False
+    """The embedding is a unit of FSDP2 of its own, and so is the last norm with the head."""
+    keeps_last_unit: bool = False
+    """The last layer stays gathered between forward and backward."""
 
     def models(self, block: str) -> bool:
         """Whether the framework builds the block of its own modules, or has none of its own."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from peakgate.memory.allocator import block_bytes, replay, smallest_cap
+from peakgate.memory.allocator import block_bytes
 from peakgate.memory.capacity import capability_of
-from peakgate.memory.compose import PHASES, Outside, in_order, ledger
+from peakgate.memory.compose import Outside, in_order, ledger
 from peakgate.memory.job import Job
 from peakgate.memory.meter import Event, High, Meter, Point
 from peakgate.memory.plan import Degrees
 from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
 from peakgate.memory.recipes import RECIPES
+from peakgate.memory.replay import Script, replay, smallest_cap
 from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes, workspace_bytes
 from peakgate.memory.states import States
+from peakgate.memory.step import PHASES
 from peakgate.memory.traced.read import Profile, Sized, events_of, read, resident_of
 
 RESIDENT_ITEMS = {
@@ -99,9 +101,9 @@ def play(profile: Profile) -> Played:
 def _replayed(profile: Profile, extra: tuple[int, ...]) -> tuple[int, int]:
     """(reserved, required) bytes."""
     sizes = [*(each.nbytes for each in resident_of(profile)), *extra]
-    steps = [list(play(profile).events)] * 2
-    seen = replay(sizes, steps)
-    return seen.reserved_bytes, smallest_cap(sizes, steps, seen.allocated_bytes, seen.reserved_bytes)
+    script = Script(resident=sizes, steps=[play(profile).events] * 2)
+    seen = replay(sizes, script.steps)
+    return seen.reserved_bytes, smallest_cap(script, seen)
 
 
 def _lines(job: Job, profile: Profile, resident: tuple[Sized, ...], world: int) -> list[LedgerLine]:

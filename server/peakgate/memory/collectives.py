@@ -1,0 +1,33 @@
+"""Which data parallelism a plan runs, by its sharding and the version of FSDP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peakgate.memory.flat_parameter import FlatParameters
+from peakgate.memory.fully_shard import FullyShard
+from peakgate.memory.profiles import profile_of
+from peakgate.memory.sharding import BUCKETED, SHARDED, Sharding
+from peakgate.memory.zero import Zero
+
+if TYPE_CHECKING:
+    from peakgate.memory.census import Census
+    from peakgate.memory.machine import Machine
+    from peakgate.memory.plan import Plan
+    from peakgate.memory.tape import Layer
+
+
+def shards(plan: Plan) -> bool:
+    """Whether ranks hold shards that are counted here (Megatron's distributed optimizer has buffers of its own)."""
+    buckets = plan.degrees.sharding not in BUCKETED or profile_of(plan.profile).zero_buckets
+    return plan.degrees.shard > 1 and plan.degrees.sharding in SHARDED and buckets and plan.profile != "textbook"
+
+
+def sharding_of(machine: Machine, census: Census | None, last: Layer) -> Sharding:
+    """The events of a rank; `last`: its last layer. Without a census nothing is sharded."""
+    plan = machine.plan
+    if census is None:
+        return Sharding(machine)
+    if plan.degrees.sharding in BUCKETED:
+        return Zero(machine, census)
+    return FullyShard(machine, census, last) if plan.fsdp_version == 2 else FlatParameters(machine, census)

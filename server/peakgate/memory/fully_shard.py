@@ -1,0 +1,211 @@
+"""FSDP2: units whose weights are gathered for their layer's span, on CUDA streams of their own.
+
+Source: torch/distributed/fsdp/_fully_shard. What lives on which stream (_fsdp_collectives.py):
+
+- all-gather: a copy of the rank's shards in the compute format (foreach_all_gather: only where the formats differ) and the all-gather's
+  output; the compute stream then copies it out into one tensor a weight (foreach_all_gather_copy_out).
+- compute: those tensors, the gradients, and the reduce-scatter's input (foreach_reduce).
+- reduce-scatter: its output, which is the gradient's shard.
+
+When (_fsdp_param_group.py, _fsdp_state.py): the previous output is held until the next unit is copied out (wait_for_unshard); a unit is
+resharded behind its forward pass, the root's never; the backward pass gathers the preceding unit as soon as its own is there
+(_backward_prefetch); one reduce-scatter input is in flight, and is let go when the next unit is reduced (post_backward).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.machine import ENDS
+from peakgate.memory.profiles import profile_of
+from peakgate.memory.sharding import Sharding, drop_all, drop_gradients
+from peakgate.memory.tape import Layer, Parameter, Storage, Tensor
+
+if TYPE_CHECKING:
+    from peakgate.memory.census import Census, Sizes
+    from peakgate.memory.machine import Machine
+
+ALL_GATHER, REDUCE_SCATTER = "all-gather", "reduce-scatter"
+FLOAT8_FROM = 100_000
+"""Elements from which a weight is a linear layer's and not a norm's: what is gathered in 8 bits."""
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """The weights that one fully_shard call gathers together; `itemsizes` while they are gathered."""
+
+    sizes: Sizes
+    itemsizes: Sizes
+    reshards: bool
+    weights: list[Storage] = field(default_factory=list)
+    output: Storage | None = None
+    shard: Storage | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all weights, gathered."""
+        return sum(n * width for n, width in zip(self.sizes, self.itemsizes, strict=True))
+
+
+class FullyShard(Sharding):
+    """The events of FSDP2. `last`: the rank's last layer."""
+
+    def __init__(self, machine: Machine, census: Census, last: Layer) -> None:
+        super().__init__(machine)
+        profile, formats = profile_of(self.plan.profile), self.plan.formats
+        self.census, self.last = census, last
+        self.width = ITEMSIZE[formats.compute]
+        self.casts = formats.parameters != formats.compute
+        split = profile.splits_ends and bool(census.embedding) and bool(census.head)
+        self.embedding = self._unit(census.embedding) if split else None
+        self.head = self._unit(census.head if split else (*census.embedding, *census.head), reshards=False)
+        self.keeps_last = profile.keeps_last_unit
+        self.units: dict[Layer, Unit] = {}
+        self.order: list[Unit] = []
+        self.held: Storage | None = None
+        self.reducing: Storage | None = None
+        self.closed = False
+
+    def _unit(self, sizes: Sizes, *, reshards: bool = True, float8: bool = False) -> Unit:
+        widths = tuple(1 if float8 and n > FLOAT8_FROM else self.width for n in sizes)
+        return Unit(sizes, widths, reshards and self.plan.reshard_after_forward)
+
+    # ---- moments
+    def begin(self) -> None:
+        """The root unit stays from here to the end of the backward pass; an embedding of its own is gathered for its lookup."""
+        self.order, self.closed = [], False
+        self._gather(self.embedding or self.head, forward=True)
+
+    def after_embedding(self) -> None:
+        """The embedding's unit is done."""
+        if self.embedding is not None:
+            self._done(self.embedding)
+
+    def before_forward(self, layer: Layer, kind: str) -> None:
+        """Gathers a layer."""
+        super().before_forward(layer, kind)
+        if layer not in self.units:
+            keeps = self.keeps_last and layer == self.last
+            self.units[layer] = self._unit(self.census.layers[kind], reshards=not keeps, float8=self.plan.float8_gather)
+        self._gather(self.units[layer], forward=True)
+
+    def after_forward(self, layer: Layer) -> None:
+        """Frees it again, unless it stays for the backward pass."""
+        self._done(self.units[layer])
+
+    def before_head(self) -> None:
+        """Gathers the head's unit."""
+        self._gather(self.head, forward=True)
+
+    def after_model(self, output: Tensor) -> Tensor:
+        """The root's forward pass ends; the gradient of its output starts the backward pass of the root."""
+        self._close()
+        return self.tape.hook(output, self._begin_head)
+
+    def begin_backward(self) -> None:
+        """The same where the loss runs the head itself."""
+        if not self.closed:
+            self._close()
+            self._begin_head()
+
+    def before_rebuild(self, layer: Layer) -> None:
+        """A second forward pass finds its weights gathered, or gathers them to stay."""
+        self._gather(self.units[layer], forward=False)
+
+    def before_backward(self, layer: Layer) -> None:
+        """Gathers a layer, and then the one that comes next."""
+        unit = self.units.get(layer) if layer != ENDS else self.embedding if self.order == [self.embedding] else None
+        if unit is not None:
+            self._begin_backward(unit)
+
+    def after_backward(self, layer: Layer) -> None:
+        """Reduces a unit's gradients to the rank's shard."""
+        if layer != ENDS:
+            self._reduce(self.units[layer], self.with_gradients(layer))
+        elif self.embedding is not None:
+            owners = self.with_gradients(ENDS)
+            lookup = [p for p in owners if p.name.startswith("embedding")]
+            self._reduce(self.embedding if lookup else self.head, lookup or owners)
+
+    def end(self) -> None:
+        """The root's gradients come last; only shards stay."""
+        self._reduce(self.head, self.with_gradients(ENDS))
+        drop_all([each for each in (self.reducing, self.held, self.head.output) if each is not None])
+        self.reducing = self.held = self.head.output = None
+
+    # ---- parts of them
+    def _unshard(self, unit: Unit) -> None:
+        """Starts the all-gather of a unit."""
+        if unit.weights or unit.output is not None:
+            return
+        inputs = self._float8_shards(unit)
+        wide = sum(n * width for n, width in zip(unit.sizes, unit.itemsizes, strict=True) if width == self.width)
+        if self.casts:
+            inputs.append(self.buffer(self.shard_bytes(wide, 1), ALL_GATHER))
+        unit.output = self.buffer(unit.nbytes, ALL_GATHER)
+        drop_all(inputs)
+
+    def _float8_shards(self, unit: Unit) -> list[Storage]:
+        """Each shard scaled and clamped in fp32, then cast (torchao float8/fsdp_utils.py: fsdp_pre_all_gather)."""
+        shards = []
+        for n, width in zip(unit.sizes, unit.itemsizes, strict=True):
+            if width < self.width:
+                scaled, clamped = (self.buffer(self.shard_bytes(n, 4), ALL_GATHER) for _ in range(2))
+                shards.append(self.buffer(self.shard_bytes(n, 1), ALL_GATHER))
+                drop_all([clamped, scaled])
+        return shards
+
+    def _gather(self, unit: Unit, *, forward: bool) -> None:
+        """Waits for a unit's all-gather and copies it out; in forward its output stays until the next one is copied out."""
+        self._unshard(unit)
+        if unit.output is None:
+            return
+        if forward and self.held is not None:
+            self.held.drop()
+            self.held = None
+        unit.weights = [self.buffer(n * width) for n, width in zip(unit.sizes, unit.itemsizes, strict=True)]
+        if forward:
+            self.held = unit.output
+        else:
+            unit.output.drop()
+        unit.output = None
+
+    def _done(self, unit: Unit) -> None:
+        if unit.reshards:
+            drop_all(unit.weights)
+        self.order.append(unit)
+
+    def _close(self) -> None:
+        """The root's forward pass is over."""
+        self.closed = True
+        self._done(self.head)
+        if self.held is not None:
+            self.held.drop()
+            self.held = None
+
+    def _begin_head(self) -> None:
+        self._begin_backward(self.head)
+
+    def _begin_backward(self, unit: Unit) -> None:
+        self._gather(unit, forward=False)
+        if unit in self.order:
+            self.order = self.order[: self.order.index(unit)]
+            if self.order:
+                self._unshard(self.order[-1])
+
+    def _reduce(self, unit: Unit, owners: list[Parameter]) -> None:
+        drop_all(unit.weights)
+        if not owners:
+            return
+        if self.reducing is not None:
+            self.reducing.drop()
+        elements = sum(p.elements for p in owners)
+        self.reducing = self.buffer(elements * self.gradient_itemsize)
+        drop_gradients(owners)
+        shard = self.tape.allocate(self.shard_bytes(elements, self.gradient_itemsize), "gradients", REDUCE_SCATTER)
+        if unit.shard is None:
+            unit.shard = shard
+        else:  # added to the shard of the micro-batches before
+            shard.drop()
