@@ -47,8 +47,8 @@ def test_a_traced_step_is_walked(row: Json) -> None:
 
 
 def test_enough_rows_are_held() -> None:
-    """231 rows and 165 more, less 36 of blocks without kernels of their own, less 4 of autocast on a CPU."""
-    assert len(TRACED) == 231 + 165 - 36 - 4
+    """231 rows and 165 more, less 6 of autocast on a CPU."""
+    assert len(TRACED) == 231 + 165 - 6
 
 
 VRAMCALC = [pytest.param(row, id=str(row["id"])) for row in rows("published_jobs") if str(row["id"]).startswith("vramcalc-")]

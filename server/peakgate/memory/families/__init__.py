@@ -173,7 +173,7 @@ FAMILIES: dict[str, Family] = {
     "qwen2_moe": Family(roles=QWEN_MOE | {"mlp": "moe_gated"}, biases=frozenset({"q", "k", "v"})),
     "olmoe": Family(roles=QWEN_MOE | {"attention": "attention_olmo2"}),
     "deepseek_v2": Family(roles=DEEPSEEK | {"rope": "rope_complex", "mlp": "moe_limited"}, latent=True),
-    "deepseek_v3": Family(roles=DEEPSEEK | {"rope": "rope_pairs", "mlp": "moe_grouped", "normalise_top_k": "normalise"}, latent=True),
+    "deepseek_v3": Family(roles=DEEPSEEK | {"rope": "rope_neighbours", "mlp": "moe_grouped", "normalise_top_k": "normalise"}, latent=True),
     "gpt_oss": Family(
         roles=GPT_OSS,
         biases=frozenset({"q", "k", "v", "o", "router"}),

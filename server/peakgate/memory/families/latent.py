@@ -36,7 +36,7 @@ attention_mla x
   drop b n
   o = core q k v
   return linear.o o -> h
-rope_pairs x                                 # V3: neighbours turned together, on halves of the width
+rope_neighbours x                                 # V3: neighbours turned together, on halves of the width
   a, b = pairs x
   _c = multiply_by a cos
   _s = multiply_by b cos
