@@ -16,16 +16,22 @@ Roles = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """A row of the table of families. `roles` name the blocks; `eager/core` is a role of one attention implementation."""
+    """A row of the table of families. `roles` name the blocks; `eager/core` is a role of one attention implementation, `dense/mlp` of
+    one kind of layer."""
 
     roles: Roles
     biases: frozenset[str] = frozenset()
     tied: bool = False
     positions: str = "rotary"
-    """rotary, learned, or offset (a learned table with two more rows: OPT)."""
+    """rotary, table (rotary, from a stored table), alibi, learned, or offset (a learned table with two more rows: OPT)."""
     pattern: tuple[str, ...] = ("every",)
+    latent: bool = False
+    """Multi-head latent attention, whose first `dense_layers` are of the kind `dense`."""
+    qkv_only: bool = False
+    """Its `attention_bias` leaves the output matrix alone."""
+    flags: frozenset[str] = frozenset()
     windowed: bool = False
-    rope_tables: int = 1
+    rope_tables: float = 1
     masks: int = 1
     rotary_share: float = 1.0
     max_positions: int = 1024
@@ -38,6 +44,8 @@ class Family:
     """Roles of heads other than the family's own, by `model.transformer.head`."""
     frozen: frozenset[str] = frozenset()
     """Weights that the model itself never trains."""
+    implementations: tuple[str, ...] = ("eager", "sdpa", "flash")
+    """Attention that the model's class has (transformers: `_supports_sdpa`, `_supports_flash_attn`); another one falls back to eager."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,6 +59,7 @@ class Architecture:
     tied: bool
     leading: int = 0
     """Layers in front of the pattern, of the kind `dense` (the first layers of DeepSeek's models are not routed)."""
+    implementations: tuple[str, ...] = ("eager", "sdpa", "flash")
     biases: frozenset[str] = frozenset()
     positions: int = 0
     buffer_bytes: int = 0

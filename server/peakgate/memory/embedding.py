@@ -5,6 +5,7 @@ from __future__ import annotations
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.machine import Machine
 from peakgate.memory.profiles import profile_of
+from peakgate.memory.shared_tensors import by_kind
 from peakgate.memory.stacks import Stack
 from peakgate.memory.tape import INT64, Storage, Tensor
 
@@ -55,13 +56,19 @@ def global_sizes(machine: Machine) -> dict[str, int]:
     """Bytes of what is made once per forward pass and shared by the layers: the additive mask of eager attention, the rope tables."""
     dims, plan, arch = machine.dims, machine.plan, machine.arch
     if not profile_of(plan.profile).tables:
-        return {}
+        return dict.fromkeys(("mask", "cos"), 0)
     out: dict[str, int] = {}
     square = dims["square"]
     if plan.attention == "eager":
         if machine.roles["mask_scores"] != "pass":
-            out["mask"] = plan.micro_batch * square * dims["act"] * dims.get("masks", 1)
-    elif any(roles["core"].startswith("core_efficient") and roles["core"] != "core_efficient_plain" for roles in machine.kinds.values()):
+            out["mask"] = plan.micro_batch * square * (1 if "boolean_mask" in arch.flags else dims["act"]) * dims.get("masks", 1)
+    elif any(_reads_mask(roles["core"]) for roles in machine.kinds.values()):
         out["mask"] = square * (plan.micro_batch if plan.builds_mask else 1)  # boolean; one a sequence where packing is looked for
+    alibi = {"alibi_of_batch": plan.micro_batch * plan.sequence * dims["act"], "alibi_table": 4 * arch.positions}
+    out["alibi"] = dims["a"] * sum(size for flag, size in alibi.items() if flag in arch.flags)
     out["cos"] = 0 if profile_of(plan.profile).resident_rope else 2 * plan.sequence * arch.dims["rope"] * dims["act"]
-    return out
+    return by_kind(out, arch, plan)
+
+
+def _reads_mask(core: str) -> bool:
+    return core.startswith("core_efficient") and any("mask" in line.arguments for line in BLOCKS[core].lines)

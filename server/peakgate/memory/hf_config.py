@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from peakgate.memory.encoder_config import DROPOUT_KEYS, EncoderExtras, dropout_of, encoder_extras, knows
 from peakgate.memory.encoder_config import NAMES as OWN_NAMES
 from peakgate.memory.encoder_config import POSITIONS as OWN_POSITIONS
-from peakgate.memory.job import Transformer
+from peakgate.memory.job import MultiHeadLatentAttention, Transformer
 
 Config = Mapping[str, object]
 
 NAMES: dict[str, tuple[str, ...]] = {
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_decoder_layers", "decoder_layers", "num_layers"),
-    "hidden_size": ("hidden_size", "n_embd", "d_model"),
+    "hidden_size": ("hidden_size", "n_embd", "n_embed", "d_model"),
     "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads"),
     "kv_heads": ("num_key_value_heads", "num_kv_heads"),
     "head_dim": ("head_dim", "d_kv"),
@@ -34,7 +34,8 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 
 POSITIONS = ("n_positions", "max_position_embeddings", "max_seq_len")
-LEARNED = ("gpt2", "opt", "bert", "roberta", "mpt", "gpt_bigcode", "bart", "whisper")
+LEARNED = ("gpt2", "opt", "bert", "roberta", "mpt", "gpt_bigcode", "bart", "whisper", "gptj")
+PATTERNED = ("gemma3", "gemma3_text", "gpt_oss", "olmo3")
 
 HIDDEN_DROPOUT = {
     "gpt2": "resid_pdrop",
@@ -42,8 +43,14 @@ HIDDEN_DROPOUT = {
     "gpt_neox": "hidden_dropout",
     "phi3": "resid_pdrop",
     "falcon": "hidden_dropout",
+    "bloom": "hidden_dropout",
+    "gptj": "resid_pdrop",
+    "phi": "resid_pdrop",
+    "seed_oss": "residual_dropout",
+    "stablelm": "hidden_dropout",
+    "starcoder2": "residual_dropout",
 }
-ATTENTION_DROPOUT = {"gpt2": "attn_pdrop"}
+ATTENTION_DROPOUT = {"gpt2": "attn_pdrop", "gptj": "attn_pdrop"}
 ROTARY = ("rotary_pct", "partial_rotary_factor")
 SHARES = (*ROTARY, *dict.fromkeys((*HIDDEN_DROPOUT.values(), *ATTENTION_DROPOUT.values(), "attention_dropout", *DROPOUT_KEYS)))
 
@@ -59,6 +66,11 @@ class Extras:
     normalises_top_k: bool = False
     new_decoder: bool = False
     """Falcon's second decoder, which a count of key-value heads does not tell from the first."""
+    mlp_bias: bool = False
+    parallel: bool = False
+    """StableLM: both parts of a layer side by side."""
+    shared_width: int = 0
+    """Inner width of a shared expert that is stated by itself (Qwen2-MoE)."""
     pattern: int = 0
     """Layers of a repeating pattern whose last one is global; 0: the family's own."""
     encoder: EncoderExtras = EncoderExtras()
@@ -89,6 +101,7 @@ def read(config: Config) -> tuple[Transformer, Extras]:
         shared_experts=_size(c, "shared_experts"),
         expert_ffn_hidden_size=_size(c, "expert_ffn_hidden_size"),
         dense_layers=_size(c, "dense_layers"),
+        mla=_latent(c),
     ), _extras(block, c)
 
 
@@ -133,14 +146,38 @@ def _extras(block: str, c: Config) -> Extras:
     pattern = list(patterns).index("full_attention") + 1 if isinstance(patterns, list | tuple) and "full_attention" in patterns else 0
     own = knows(block)
     return Extras(
-        attention_bias=c.get("attention_bias") is True,
+        attention_bias=c.get("attention_bias") is True or c.get("use_qkv_bias") is True,
+        mlp_bias=c.get("mlp_bias") is True,
+        parallel=c.get("use_parallel_residual") is True and block == "stablelm",
+        shared_width=_integer(c, "shared_expert_intermediate_size") or 0,
         attention_dropout=dropout_of(block, "attention", c) if own else _share(c, ATTENTION_DROPOUT.get(block, "attention_dropout")),
         hidden_dropout=dropout_of(block, "hidden", c) if own else _share(c, HIDDEN_DROPOUT.get(block, "")),
-        rotary_share=next((value for key, value in shares(c) if key.rsplit(".", 1)[-1] in ROTARY), None),
+        rotary_share=_rotary_share(c),
         normalises_top_k=c.get("norm_topk_prob") is True,
         new_decoder=c.get("new_decoder_architecture") is True,
-        pattern=pattern if block == "gemma3" or block == "gemma3_text" else 0,
+        pattern=pattern if block in PATTERNED else 0,
         encoder=encoder_extras(block, c),
+    )
+
+
+def _rotary_share(c: Config) -> float | None:
+    """The part of a head that positions turn: stated as a share, or by GPT-J as a width."""
+    width, head = _integer(c, "rotary_dim"), (_size(c, "hidden_size") or 0) // (_size(c, "heads") or 1)
+    if width and head:
+        return width / head
+    return next((value for key, value in shares(c) if key.rsplit(".", 1)[-1] in ROTARY), None)
+
+
+def _latent(c: Config) -> MultiHeadLatentAttention | None:
+    """Multi-head latent attention; a query rank of null means none, a missing one that of the configuration class."""
+    if "kv_lora_rank" not in c:
+        return None
+    return MultiHeadLatentAttention(
+        q_lora_rank=_integer(c, "q_lora_rank") or (0 if "q_lora_rank" in c else None),
+        kv_lora_rank=_integer(c, "kv_lora_rank"),
+        qk_rope_head_dim=_integer(c, "qk_rope_head_dim"),
+        qk_nope_head_dim=_integer(c, "qk_nope_head_dim"),
+        v_head_dim=_integer(c, "v_head_dim"),
     )
 
 

@@ -48,7 +48,7 @@ slice        | y~x               | x: gx=x                                    # 
 join(x0,x1) | y=out             | x0: gx0~gy; x1: gx1~gy                     # cat: the gradients are views of one tensor
 halves       | a~x u~x           | x: gx=x
 split3       | q~x k~x v~x       | x: gx=x
-rotate_half  | n=x/2 y=x -n      | x: n=x/2 a=x -n b=x gx=x -a -b             # cat(-x2, x1); two slice_backward, then their sum
+rotate_half  | n=x/2 y=x -n      | x: n=x/2 a=x -n b=x gx=x -a -b             # cat(-x2, x1); two slices, then a sum
 dropout      | y=x m!=x:1        | x(m): gx=x                                 # native_dropout: a one-byte mask
 # ---- weights
 embedding    | y=out:act         | w(x): gw=w
@@ -108,7 +108,7 @@ sort_tokens  | y=x p=x           | x: gx~gy
 integers     | y=x               | x: gx~gy
 counts       | t=x:4 y=E:4 -t    | x: gx~gy
 weigh(x0,x1) | y=x0              | x0,x1(x0,x1): t=x0 gx0=x0 gx1=x1 -t
-weigh_promoted(x0,x1) | y=x0:4   | x0,x1(x0,x1): t=x0:4 a=x0:4 gx0=x0 -a gx1=x1 -t   # bfloat16 rows times fp32 weights
+weigh_promoted(x0,x1) | y=x0:4   | x0,x1(x0,x1): t=x0:4 a=x0:4 > gx0=x0 -a gx1=x1 -t   # bfloat16 rows times fp32 weights
 unpermute(x,i) | y=x             | x(i): z=x gx=x -z
 sum_k        | y=out             | x: gx=x
 # ---- plain networks (tools/autograd/derivatives.yaml; aten native/cudnn, DilatedMaxPool2d.cu, Dropout.cpp, Loss.cpp, Activation.cpp)
@@ -128,6 +128,39 @@ dropout_channels | n!=rows:act y=x | x(n): gx=x                               # 
 add_weight   | y=x               | x: gx~gy; w: gw=w; b: gb=b
 mse(x,t)     | d=x y=four -d     | x(x,t): gx=x                               # the squares before their mean
 sum_all      | y=four            | x: gx=x
+expert_bias(i) | y=out:act       | b(i): z=b gb=b -z                          # each row gets its expert's bias
+# the choice among groups of experts: scores with their corrections, a mask of the best groups (numbers a group are left out), masked scores
+choose       | s=x m=x n=x:1 d=x:1 -n f=x -s v=out:4 y=out:8 -v |
+limit_groups | m=x n=x:1 d!=x:1 -n y=x | x(d): gx=x
+linear_float32 | c!=w:4 y=out:4  | w(x): t=w:4 gw=w -t; x(c): gx=x            # a 16-bit weight, made fp32 for the product
+clamp_above  | y=x               | x(x): a=x:1 gx=x -a
+clamp_both   | y=x               | x(x): a=x:1 c=x:1 gx=x -a -c
+# ---- parts of heads, and activations made of several operations
+split_query  | p~x*nopes r~x*ropes | x: gx=x
+split_latent | n~x*kvr s~x*rope_head | x: gx=x
+split_keys_values | k~x*nopes v~x*values | x: gx=x
+efficient_latent(q,k,v) | y=v l!=lse32:4 r!=rng | q,k,v(q,k,v,y,l,r): gq=q gk=k gv=v
+efficient_latent_masked(q,k,v,c) | y=v l!=lse32:4 r!=rng | q,k,v(q,k,v,y,l,r,c): gq=q gk=k gv=v
+first_part   | y=out             | x: t=gy gx=x -t                            # copied into an empty tensor
+second_part(x0,x1) | y~x0        | x0,x1: gx0=x0 gx1=x1 z=x1 -z                # and a second part beside it: what it covers is zeroed
+pairs        | a~x u~x           | x: t=x gx=x -t                             # x[..., ::2], x[..., 1::2]: two slices, then a sum
+pad          | y=out             | x: gx~gy
+subtract(x0,x1) | y=x0           | x0: gx0~gy; x1: gx1=x1
+sigmoid      | y=x               | x(y): gx=x
+positive     | y=x:1             |
+minimum      | y=x               | x(x): d=x e=x:1 gx=x m=x:1 -m -e -d
+expm1        | y=x               | x(y): a=x gx=x -a
+where(m,x0,x1) | y=x0            | x0,x1(m): gx1=x1 gx0=x0
+gelu_bloom   | a=x c=x d=x e=x -e -d -c y=x -a | x(x): a=x c=x d=x e=x f=x -f -e -d -c gx=x -a   # bloom_gelu_back: five at once
+layer_norm_shifted | p!=w y=x m!=rows:4 r!=rows:4 | x,w,b(x,m,r,p): gx=x gw=w gb=b
+layer_norm_unbiased | y=x m!=rows:4 r!=rows:4 | x,w(x,m,r,w): gx=x gw=w
+# ---- scores with positions or sinks
+scaled_scores(x0,x1) | y=out      | x0(x1): t=x0 gx0=x0 -t; x1(x0): t=x1 gx1=x1 -t   # baddbmm: alpha times each gradient
+add_float32  | y=x:4             | x: gx=x
+masked_fill(x,m) | y=x           | x(m): gx=x
+join_sinks   | y=out             | x: gx~gy; w: gw=w
+minus_maximum | v=lse:act i!=lse:8 y=x -v | x(i): n=x s=lse:act -n z=x t=x -z -s gx=x -t
+flash_sinks(q,k,v) | y=q l!=lse:4 r!=rng | q,k,v(q,k,v,y,l,r): gq=q gk=k gv=v; w: gw=w
 """
 
 KERNELS = parse(TABLE) | profiles.KERNELS

@@ -2,11 +2,13 @@
 
 A row of a kernel table reads `name(inputs) | forward | gradients`:
 
-- forward: `y=x` allocates the output y as large as the operand x; `y~x` is a view of it; `t=x:4/2` has half as many elements of
-  4 bytes; `g=x*tensor` is as many times as large as the named dimension says; `-t` frees. What is neither an output nor marked
-  `!` is gone when the kernel returns. `out` is the output's own shape; a name that is no operand is one of the layer's dimensions.
+- forward: `y=x` allocates the output y as large as the operand x; `y~x` is a view of it, `y~x*tensor` one as wide as that
+  dimension; `t=x:4/2` has half as many elements of 4 bytes; `g=x*tensor` is as many times as large as the named dimension says;
+  `-t` frees. What is neither an output nor marked `!` is gone when the kernel returns. `out` is the output's own shape; a name that
+  is no operand is one of the layer's dimensions.
 - gradients: `x(a,b): t=x gx=x` means: while x needs a gradient, a and b are kept; computing it allocates t, then gx;
-  temporaries live until the formula is done. `gx~gy` hands the incoming gradient on.
+  temporaries live until the formula is done. `gx~gy` hands the incoming gradient on. Nothing at all: no gradient flows through it.
+  Steps behind `>` are the engine's own (engine.cpp, validate_outputs: gradients are cast and summed to what they belong to).
 
 Source of the rules: pytorch tools/autograd/derivatives.yaml and torch/csrc/autograd/FunctionsManual.cpp; the order inside a
 node follows the generated code.
@@ -46,6 +48,8 @@ class Rule:
     targets: tuple[str, ...]
     reads: tuple[str, ...]
     steps: tuple[Step, ...]
+    late: tuple[Step, ...] = ()
+    """What the engine does to the results afterwards: a checkpoint's rebuilt tensors are gone by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def parse(table: str) -> dict[str, Kernel]:
 
 def _kernel(line: str) -> Kernel:
     name, forward, gradients = (part.strip() for part in line.split("|"))
-    rules = tuple(_rule(text) for text in gradients.split(";"))
+    rules = tuple(_rule(text) for text in gradients.split(";") if text)
     name, _, inputs = name.rstrip(")").partition("(")
     named = tuple(inputs.split(",")) if inputs else ("x",)
     weights = dict.fromkeys(target for rule in rules for target in rule.targets if target in ("w", "b") and target not in named)
@@ -80,7 +84,8 @@ def _kernel(line: str) -> Kernel:
 def _rule(text: str) -> Rule:
     head, steps = text.split(":", 1)
     targets, _, reads = head.strip().rstrip(")").partition("(")
-    return Rule(tuple(targets.split(",")), tuple(filter(None, reads.split(","))), _steps(steps))
+    own, _, late = steps.partition(">")
+    return Rule(tuple(targets.split(",")), tuple(filter(None, reads.split(","))), _steps(own), _steps(late))
 
 
 def _steps(text: str) -> tuple[Step, ...]:

@@ -14,10 +14,11 @@ from peakgate.memory.pins import Pins
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import promoted, roles_of, transposed
+from peakgate.memory.shared_tensors import of_kind
 from peakgate.memory.stacks import sizes_of
 from peakgate.memory.tape import FLOAT32, INT64, Layer, Node, Operand, Parameter, RecomputedError, Storage, Tape, Tensor
 
-COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head"})
+COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head", "q_b", "kv_b"})
 """Linear layers that tensor parallelism splits by output (Megatron-LM: ColumnParallelLinear)."""
 
 ROW = frozenset({"o", "down"})
@@ -30,6 +31,8 @@ ADAPTERS = frozenset({"linear_adapter", "conv1d"})
 
 PARTS = {"split_qkv": ("q", "kv", "kv")}
 """Kernels whose outputs are parts of unequal width."""
+ONE_A_HEAD = frozenset({"join_sinks", "flash_sinks"})
+"""Operations with a weight of one number a query head (transformers models/gpt_oss/modeling_gpt_oss.py: sinks)."""
 
 HALF = 2
 """Bytes of a 16-bit number."""
@@ -53,6 +56,7 @@ class Machine:
         self.kinds = {kind: roles_of(plan, kind) for kind in kinds}
         self.roles = self.kinds[self.arch.pattern[-1]]
         self.globals: dict[str, Tensor] = {}
+        self.kind = ""
         self.parameters: dict[Layer, list[Parameter]] = {}
         self.layer = ENDS
         self.cursor: dict[Layer, int] = {}
@@ -140,7 +144,7 @@ class Machine:
             if line.tag in self.plan.recomputed:
                 self.tape.discard([scope[name].storage for name in line.arguments])
             return
-        args = [scope[name] if name in scope else self.globals[name] for name in line.arguments]
+        args = [scope[name] if name in scope else of_kind(self.globals, name, self.kind) for name in line.arguments]
         width = (frame.get(line.width) if line.width in ("out", "groups") else self.dims[line.width]) if line.width else None
         results = self.call(line.operation, line.tag or tag, args, width, len(line.outputs))
         for name in line.dying:
@@ -159,7 +163,7 @@ class Machine:
         steps = [s for s in kernel.forward if not s.free][:outputs] if outputs > 1 else [s for s in kernel.forward if s.name == "y"]
         rows = self._rows(operation, tag, args[0])
         parts = [self.dims[name] for name in PARTS.get(operation, ())]
-        widths = parts or [self._width(s, args[0], width, outputs) for s in steps]
+        widths = parts or [self._width(s, operands, args[0], width, outputs) for s in steps]
         shapes = {s.name: (rows, wide, self._itemsize(s, operands, args)) for s, wide in zip(steps, widths, strict=True)}
         for name in kernel.weights:
             operands[name] = self._weight(operation, name, tag, args[0], width)
@@ -185,11 +189,15 @@ class Machine:
             return self.dims["T"] if tag in COLUMN and x.rows == self.dims["Ts"] else self.dims["Ts"] if tag in ROW else x.rows
         return self.dims["Ts"] if operation == "embedding" and tag == "V" else x.rows
 
-    @staticmethod
-    def _width(step: Step, x: Tensor, width: int | None, outputs: int) -> int:
+    def _width(self, step: Step, operands: Mapping[str, Operand], x: Tensor, width: int | None, outputs: int) -> int:
+        if step.alias and step.size.times:
+            return self.dims[step.size.times]
         if step.alias and outputs > 1:
             return x.width // outputs
-        return width if width is not None and (step.alias or step.size.name == "out") else x.width
+        if width is not None and (step.alias or step.size.name == "out"):
+            return width
+        base = operands.get(step.size.name)
+        return base.width if isinstance(base, Tensor) else x.width
 
     def _itemsize(self, step: Step, operands: Mapping[str, Operand], args: list[Tensor]) -> int:
         size = step.size.itemsize
@@ -275,6 +283,10 @@ class Machine:
             return self.dims.get(tag, 1) * x.width
         if operation == "experts_te":
             return self.dims["E"] * x.width * (width or 1)
+        if operation in ONE_A_HEAD:
+            return self.dims["a"]
+        if operation == "expert_bias":
+            return self.dims["E"] * ((width or 0) // self.dims["k"])
         if operation == "experts_mm":
             k = self.dims["k"]
             return self.dims["E"] * (x.width // k) * ((width or k) // k)
@@ -287,18 +299,18 @@ class Machine:
     # ---- layers
     def run_layer(self, layer: Layer, kind: str, x: Tensor) -> Tensor:
         """One layer of the given kind on its own weights."""
-        before = self.layer, self.tape.layer, self.roles, self.dims
+        before = self.layer, self.tape.layer, self.roles, self.dims, self.kind
         self.layer, self.tape.layer, self.cursor[layer] = layer, layer, 0
         self.enter(kind)
         try:
             return self.block(BLOCKS[self.roles["layer"]], [x], None)
         finally:
-            self.layer, self.tape.layer, self.roles, self.dims = before
+            self.layer, self.tape.layer, self.roles, self.dims, self.kind = before
             self.tape.dims = self.dims
 
     def enter(self, kind: str) -> None:
         """From here on roles and sizes are those of the layers of `kind`."""
-        self.roles, self.dims = self.kinds[kind], self.sizes[kind]
+        self.roles, self.dims, self.kind = self.kinds[kind], self.sizes[kind], kind
         self.tape.dims = self.dims
 
     def leaf(self, x: Tensor) -> Tensor:

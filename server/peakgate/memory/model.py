@@ -9,6 +9,7 @@ from peakgate.memory import hf_config
 from peakgate.memory.architecture import Architecture, Family
 from peakgate.memory.catalog.models import find_model
 from peakgate.memory.encoder_config import defaults_of
+from peakgate.memory.extra_sizes import correction_bytes, extra_sizes, head_dim_of, latent_of
 from peakgate.memory.families import FAMILIES, LLAMA, STAND_INS
 from peakgate.memory.hf_config import Extras
 from peakgate.memory.job import Model, Operations, Transformer
@@ -26,6 +27,15 @@ class Described:
     undecided: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 
+
+MPT_POSITIONS = 2048
+"""transformers models/mpt/configuration_mpt.py: max_seq_len=2048."""
+
+GPTJ_POSITIONS = 2048
+"""transformers models/gptj/configuration_gptj.py: n_positions=2048."""
+
+UNNORMALISED = ("qwen3_moe", "qwen2_moe", "olmoe")
+"""Blocks whose weights of experts are normalised only where the config says so (norm_topk_prob)."""
 
 OPT_OFFSET = 2
 """transformers models/opt/modeling_opt.py: OPTLearnedPositionalEmbedding, offset = 2."""
@@ -61,7 +71,7 @@ def missing_sizes(t: Transformer) -> list[str]:
     """Sizes without which nothing can be counted: of every block, and of one whose feed-forward part is a mixture of experts."""
     key = _family_key(t, Extras())
     family = FAMILIES.get(key) or FAMILIES.get(STAND_INS.get(key, ""))
-    routed = t.experts or (family is not None and family.roles["mlp"] == "moe")
+    routed = t.experts or (family is not None and family.roles["mlp"].startswith("moe"))
     return [name for name in (*REQUIRED, *(ROUTED if routed else ())) if not getattr(t, name)]
 
 
@@ -125,16 +135,6 @@ def _uncounted_head(t: Transformer, family: Family, extras: Extras) -> tuple[str
     return (f"model.transformer.head: {head} has no kernels in {t.block!r}; figures are those of its own head",)
 
 
-def _roles_of(t: Transformer, family: Family, extras: Extras) -> dict[str, str]:
-    """The family's roles, and what this model's config and head replace."""
-    roles = {**family.roles, **family.heads.get(_head_of(t, extras), {}), **dict(extras.encoder.roles)}
-    if t.block == "qwen3_moe" and not extras.normalises_top_k:
-        roles["normalise_top_k"] = "pass"
-    if roles["head"] == "head_t5" and t.tied_embeddings is False:
-        roles["head"] = "head_linear"
-    return roles
-
-
 def stand_in_note(block: str, stand_in: str) -> str:
     """What an answer says of a block that another family stands for."""
     return f"model: the block {block!r} has no kernels of its own in this version; figures are those of {stand_in!r}"
@@ -153,44 +153,76 @@ def architecture_of(t: Transformer, family: Family, extras: Extras, stand_in: st
     textbook = t.block == "gpt"  # seed A's layer has three dropouts
     rotary = _rotary(t, family, extras)
     positions = _positions(t, family)
-    roles = _roles_of(t, family, extras)
-    if textbook and positions:
-        roles["embed"] = "embed_positions"
+    leading = min(t.dense_layers or 0, t.layers or 0) if t.experts else 0
     return Architecture(
         block=t.block,
-        roles=roles,
-        dims=_dims(t, family, rotary) | _own_dims(t, family, extras),
-        pattern=("local",) * (extras.pattern - 1) + ("global",) if extras.pattern > 1 else family.pattern,
-        leading=min(t.dense_layers or 0, t.layers or 0) if t.experts else 0,
+        roles=_roles(t, family, extras, positions),
+        dims=_dims(t, family, extras, rotary) | _own_dims(t, family, extras),
+        pattern=("dense",) if leading and leading == t.layers else _pattern(family, extras),
+        leading=0 if leading == t.layers else leading,
         tied=family.tied if t.tied_embeddings is None else t.tied_embeddings,
-        biases=(family.biases | (frozenset({"q", "k", "v", "o"}) if extras.attention_bias else frozenset())) - extras.encoder.plain_linears,
+        biases=_biases(family, extras) - extras.encoder.plain_linears,
         positions=positions,
-        buffer_bytes=(2 if t.block == "falcon" else 4) * rotary,  # inv_freq, one or two of rotary / 2 fp32 elements
+        buffer_bytes=_buffer_bytes(t, family, rotary, positions),
         attention_dropout=0.1 if textbook else extras.attention_dropout,
         hidden_dropout=0.1 if textbook else extras.hidden_dropout,
+        implementations=family.implementations,
         stand_in=stand_in,
-        flags=frozenset({"positions_per_token"}) if family.positions == "offset" else frozenset(),
+        flags=family.flags | (frozenset({"positions_per_token"}) if family.positions == "offset" else frozenset()),
         encoder=family.encoder,
         decoder=family.decoder,
         frozen=family.frozen,
     )
 
 
-def _head_dim(t: Transformer) -> int:
-    return t.head_dim or (t.hidden_size or 0) // (t.heads or 1)
+def _roles(t: Transformer, family: Family, extras: Extras, positions: int) -> dict[str, str]:
+    """The family's roles, as a config and a head change them."""
+    roles = {**family.roles, **family.heads.get(_head_of(t, extras), {}), **dict(extras.encoder.roles)}
+    if "normalise_top_k" in roles and t.block in UNNORMALISED and not extras.normalises_top_k:
+        roles["normalise_top_k"] = "pass"
+    if t.block == "gpt" and positions:
+        roles["embed"] = "embed_positions"
+    if roles["head"] == "head_t5" and t.tied_embeddings is False:
+        roles["head"] = "head_linear"
+    latent = latent_of(t, family)
+    if latent is not None and not latent.q_lora_rank:
+        roles |= {"query": "query_whole", "limit_groups": "pass"}  # V2-Lite: neither a query rank nor groups of experts
+    if extras.parallel:
+        roles["layer"] = "layer_stablelm_parallel"
+    return roles
+
+
+def _pattern(family: Family, extras: Extras) -> tuple[str, ...]:
+    return ("local",) * (extras.pattern - 1) + ("global",) if extras.pattern > 1 else family.pattern
+
+
+def _biases(family: Family, extras: Extras) -> frozenset[str]:
+    attention = ("q", "k", "v") if family.qkv_only else ("q", "k", "v", "o", "q_a", "kv_a")
+    more = (attention if extras.attention_bias else ()) + (("gate", "up", "down") if extras.mlp_bias else ())
+    return family.biases | frozenset(more)
+
+
+def _buffer_bytes(t: Transformer, family: Family, rotary: int, positions: int) -> int:
+    """inv_freq, one or two of rotary / 2 fp32 elements; a stored table has a row a position."""
+    if family.positions == "table":
+        return 4 * rotary * positions
+    return (2 if t.block == "falcon" else 4) * rotary + correction_bytes(t, family)
 
 
 def _rotary(t: Transformer, family: Family, extras: Extras) -> int:
     """Elements of a head that rotary positions turn."""
-    if family.positions != "rotary" or t.block == "gpt":  # seed A counts no tables
+    if family.positions not in ("rotary", "table") or t.block == "gpt":  # seed A counts no tables
         return 0
-    return int(_head_dim(t) * (family.rotary_share if extras.rotary_share is None else extras.rotary_share))
+    latent = latent_of(t, family)
+    if latent is not None:
+        return latent.qk_rope_head_dim or 0
+    return int(head_dim_of(t, family) * (family.rotary_share if extras.rotary_share is None else extras.rotary_share))
 
 
 def _positions(t: Transformer, family: Family) -> int:
     """Rows of a learned position table."""
-    if family.positions in ("rotary", "none"):
-        return t.max_positions or 0
+    if family.positions in ("rotary", "none", "table", "alibi"):
+        return t.max_positions or {"table": GPTJ_POSITIONS, "alibi": MPT_POSITIONS}.get(family.positions, 0)
     return (t.max_positions or family.max_positions) + (OPT_OFFSET if family.positions == "offset" else 0)
 
 
@@ -202,14 +234,15 @@ def _own_dims(t: Transformer, family: Family, extras: Extras) -> dict[str, int]:
     return {"encoder_layers": t.encoder_layers or 0, "encoder_f": t.ffn_hidden_size or 4 * (t.hidden_size or 0)} | sizes
 
 
-def _dims(t: Transformer, family: Family, rotary: int) -> dict[str, int]:
+def _dims(t: Transformer, family: Family, extras: Extras, rotary: int) -> dict[str, int]:
     """The sizes that blocks and kernels name (`architecture.py` has the legend)."""
-    h, a, d = t.hidden_size or 0, t.heads or 0, _head_dim(t)
+    h, a, d = t.hidden_size or 0, t.heads or 0, head_dim_of(t, family)
     n, k = t.kv_heads or a, t.experts_per_token or 0
     f = (t.expert_ffn_hidden_size if t.experts else None) or t.ffn_hidden_size or 4 * h
     sizes = {"h": h, "q": a * d, "kv": n * d, "a": a, "n": n, "d": d, "f": f, "L": (t.layers or 0) + (t.encoder_layers or 0)}
     joined = {"qkv": (a + 2 * n) * d, "f2": 2 * f, "kh": k * h, "kf2": 2 * k * f}
-    rope = {"rope": rotary * family.rope_tables, "rotary": a * rotary, "unrotated": 0 if t.block == "phi3" else a * (d - rotary)}
+    rope = {"rope": int(rotary * family.rope_tables), "rotary": a * rotary, "unrotated": 0 if t.block == "phi3" else a * (d - rotary)}
     window = (t.sliding_window or 0) if family.windowed else 0
     sizes |= routed_sizes(t)
-    return sizes | joined | rope | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}
+    more = extra_sizes(t, family, f, rotary, extras.shared_width)
+    return sizes | joined | rope | more | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}

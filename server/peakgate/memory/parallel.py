@@ -12,7 +12,10 @@ from peakgate.memory.plan import Plan
 from peakgate.memory.routed import SPLIT_BY_TENSOR as ROUTED
 from peakgate.memory.routed import routed_dims
 
-SPLIT_BY_TENSOR = ("q", "kv", "a", "n", "f", "V", "qkv", "f2", "kf2", "rotary", "unrotated", *ROUTED)
+SPLIT_PARTS = ("rotary_kv", "unrotated_kv", "fd", "fs", "ropes", "nopes", "values", "kvb")
+"""Parts of heads, and the widths of dense layers and shared experts."""
+
+SPLIT_BY_TENSOR = ("q", "kv", "a", "n", "f", "V", "qkv", "f2", "kf2", "rotary", "unrotated", *SPLIT_PARTS, *ROUTED)
 
 
 def divided(size: int, degree: int) -> int:
@@ -58,6 +61,7 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         "lse": dims["a"] * tokens,
         "lse32": dims["a"] * divided(plan.micro_batch * rows32, degrees.context),
         "scores": dims["a"] * plan.sequence,
+        "scores_and_sink": dims["a"] * (plan.sequence + 1),
         "positions": arch.positions,
         "chunk": _loss_chunk(tokens, dims["h"], dims["V"]),
     }

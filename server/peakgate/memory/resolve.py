@@ -43,6 +43,7 @@ LORA_NAMES = {
     "wi_0": "gate",
     "wi_1": "up",
     "wo": "down",
+    "Wqkv": "qkv",
     "w1": "gate",
     "w2": "down",
     "w3": "up",
@@ -51,6 +52,15 @@ LORA_NAMES = {
 """Names of linear layers in model code -> names in the blocks."""
 
 FUSION = "framework.megatron.gradient_accumulation_fusion"
+
+LATENT_NAMES = {"q_a_proj": "q_a", "q_b_proj": "q_b", "kv_a_proj_with_mqa": "kv_a", "kv_b_proj": "kv_b"}
+"""Those of multi-head latent attention (transformers models/deepseek_v3/modeling_deepseek_v3.py)."""
+
+ALL_LINEAR = {"attention_mla": frozenset(LATENT_NAMES.values()), "moe_gated": frozenset({"shared_gate"})}
+"""What single blocks add to peft's all-linear: every linear layer but the head (tuners/tuners_utils.py)."""
+
+JOINED = ("gpt2", "neox", "phi3", "falcon", "textbook", "bloom", "mpt")
+"""Attention blocks with one matrix for queries, keys and values."""
 
 FUSED = {"q": "qkv", "k": "qkv", "v": "qkv", "gate": "gate_up", "up": "gate_up"}
 """Llama's names on blocks that join the matrices (contract: Llama's names on every block)."""
@@ -104,7 +114,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     formats = _of_base(formats, lora)
     degrees = _degrees(job, fill, world, framework)
     mode = fill.text(job.checkpointing.mode, "checkpointing.mode")
-    attention = fill.text(job.attention.implementation, "attention.implementation")
+    attention = _implemented(fill.text(job.attention.implementation, "attention.implementation"), architecture, fill)
     packed = fill.flag(job.batch.packed, "batch.packed")
     mask = _mask(job, fill, packed=packed)
     fill.text(job.batch.sequence_length_is, "batch.sequence_length_is")
@@ -205,6 +215,14 @@ def _float8_gather(job: Job, framework: str) -> bool:
     return job.precision.compute == "float8" and default_of(framework, "precision.fp8.param_gather").value == "true"
 
 
+def _implemented(attention: str, architecture: Architecture, fill: Resolver) -> str:
+    """What transformers runs when a model's class lacks an implementation (modeling_utils.py: falls back to eager)."""
+    if fill.framework != "huggingface" or attention in architecture.implementations:
+        return attention
+    fill.assumptions.append(f"attention.implementation: eager (transformers has no {attention} attention for {architecture.block})")
+    return "eager"
+
+
 def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver) -> float:
     if stated is not None:
         return stated
@@ -273,10 +291,11 @@ def targets_of(names: tuple[str, ...], architecture: Architecture, profile: Prof
     """The blocks' names of adapted layers; all-linear is every linear layer but the head."""
     if profile.adapts_parts:
         return _parts_of(names)
-    joined = "qkv" if any(block in architecture.roles["attention"] for block in ("gpt2", "neox", "phi3", "falcon", "textbook")) else ""
+    joined = "qkv" if any(block in architecture.roles["attention"] for block in JOINED) else ""
     if "all-linear" in names:
-        return frozenset({"q", "k", "v", "o", "qkv", "gate", "up", "down", "gate_up"})
-    short = {LORA_NAMES.get(name.rsplit(".", 1)[-1], name) for name in names}
+        own = (ALL_LINEAR.get(architecture.roles[role], frozenset()) for role in ("attention", "mlp"))
+        return frozenset({"q", "k", "v", "o", "qkv", "gate", "up", "down", "gate_up"}).union(*own)
+    short = {(LORA_NAMES | LATENT_NAMES).get(name.rsplit(".", 1)[-1], name) for name in names}
     gated = architecture.roles["mlp"] == "mlp_fused"
     return frozenset(FUSED[s] if (joined and s in ("q", "k", "v")) or (gated and s in ("gate", "up")) else s for s in short)
 

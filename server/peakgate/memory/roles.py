@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.library import BLOCKS, KERNELS
 from peakgate.memory.parallel import divided
 from peakgate.memory.plan import Plan
@@ -12,13 +13,13 @@ from peakgate.memory.tape import Tensor
 def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     """Defaults, then the family's roles, then those of one attention implementation, then what precision, mask and profile force."""
     arch, attention = plan.architecture, "eager" if plan.attention == "eager" else "sdpa"
-    masked = _masked(plan, kind)
+    masked, prefixes = _masked(plan, kind), (f"{attention}/", f"{plan.attention}/", f"{kind}/")
     roles = _defaults(plan, masked=masked)
     profile = profile_of(plan.profile)
     decoder = arch.decoder if kind == "decoder" else {}
     own = {**arch.roles, **decoder, **profile.roles.get(arch.block, {})}
     roles |= {role: block for role, block in own.items() if "/" not in role}
-    roles |= {role.split("/")[1]: block for role, block in own.items() if role.startswith((attention + "/", kind + "/"))}
+    roles |= {role.split("/")[1]: block for role, block in own.items() if role.startswith(prefixes)}
     core = _core(plan, roles["core"], masked=masked)
     roles["core"] = core
     if "cross_core" in roles:
@@ -78,6 +79,7 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "loss_cast": "pass",
         "dropout_activation": "pass",
         "cross_leaf": "leaf" if plan.checkpointing == "full" else "pass",
+        "linear_up": "linear" if ITEMSIZE[plan.formats.parameters] == ITEMSIZE["float32"] else "linear_float32",
         "dropout_embedding": "pass",
         "require_grad": "leaf" if plan.lora and plan.checkpointing == "full" else "pass",
         "lora_dropout": "dropout" if plan.lora and plan.lora.dropout else "pass",
@@ -107,16 +109,28 @@ def _masked(plan: Plan, kind: str) -> bool:
     return plan.builds_mask or "always_masked" in plan.architecture.roles or (kind != "global" and 0 < window <= plan.sequence)
 
 
+AUTOCAST_CORES = {
+    "core_flash": "core_flash_half",
+    "core_flash_copy": "core_flash_half_copy",
+    "core_efficient": "core_efficient_half",
+    "core_efficient_latent": "core_efficient_latent_half",
+    "core_efficient_latent_masked": "core_efficient_latent_masked_half",
+}
+"""Cores whose inputs autocast makes 16-bit inside the call."""
+
+
 def _core(plan: Plan, core: str, *, masked: bool) -> str:
     """The attention core: a mask excludes the flash kernel, and so does fp32 (aten cuda/sdp_utils.cpp)."""
     formats, roles = plan.formats, plan.architecture.roles
     if core.startswith("core_bias"):  # the bias is a mask of its own
         return core
     if masked:
-        return roles.get("always_masked", "core_efficient_half" if formats.autocast else "core_efficient")
+        core = roles.get("always_masked") or roles.get("masked_core", "core_efficient")
     if formats.autocast:
-        return {"core_flash": "core_flash_half", "core_flash_copy": "core_flash_half_copy"}.get(core, core)
-    if formats.compute == "float32" and plan.attention != "eager" and plan.profile != "textbook":
+        return AUTOCAST_CORES.get(core, core)
+    if masked:
+        return core
+    if formats.compute == "float32" and plan.attention != "eager" and plan.profile != "textbook" and core.startswith("core_flash"):
         return "core_efficient_plain"
     return "core_flash_repeated" if plan.repeats_heads and core == "core_flash" else core
 
@@ -141,4 +155,4 @@ def transposed(operation: str, x: Tensor) -> bool:
     """Whether the output has heads before the sequence over an allocation in (batch, sequence, head, dim) order."""
     if operation in ("heads", "heads_free", "repeat_view"):
         return True
-    return x.transposed and operation not in ("join", "repeat", "contiguous", "matmul", "merge_heads")
+    return x.transposed and operation not in ("join", "repeat", "contiguous", "matmul", "merge_heads", "first_part")

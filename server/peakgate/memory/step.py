@@ -22,6 +22,7 @@ from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import Sharding
+from peakgate.memory.shared_tensors import held_by
 from peakgate.memory.stacks import Stack, stacks_of
 from peakgate.memory.states import States, Weight, states_of, step_temporary_bytes, weights_of
 from peakgate.memory.stretches import Stretch
@@ -218,7 +219,8 @@ class _Step:
         if stack is self.stacks[0]:
             self.sharding.after_embedding()
         for name, size in global_sizes(machine).items():
-            machine.globals[name] = Tensor(tape.allocate(size, "activations"), self.plan.micro_batch if name == "mask" else 1, size, 1)
+            rows = self.plan.micro_batch if name.startswith("mask") else 1
+            machine.globals[name] = Tensor(tape.allocate(size, "activations"), rows, size, 1)
         self.meter.mark("embedding")
         for stretch in stack.stretches:
             x = self._stretch(stretch, x, stack.kind)
@@ -296,7 +298,7 @@ class _Step:
 
         if not checkpointed:
             return run([x])
-        segment = Segment(machine, run, [x, *machine.globals.values()], layers[-1][0])
+        segment = Segment(machine, run, [x, *held_by(machine.globals, [kind for _, kind in layers])], layers[-1][0])
         return segment.reentrant() if self.plan.reentrant else segment.nonreentrant()
 
     def head_and_loss(self, x: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -336,13 +336,22 @@ class Tape:
         for name, storage in node.grads.items():
             sizes["g" + name] = _Bytes(storage.nbytes, 1, 1)
         env: dict[str, Storage] = {}
-        for step in (step for rule in node.rules for step in rule.steps):
+        self._take([step for rule in node.rules for step in rule.steps], node, env, sizes)
+        late = [step for rule in node.rules for step in rule.late]
+        if late and node.before is not None:  # only the formula itself held what a checkpoint has rebuilt
+            for storage in node.saved.values():
+                storage.drop()
+            node.saved = {}
+        self._take(late, node, env, sizes)
+        results = {name[1:]: storage for name, storage in env.items() if name[0] == "g" and name[1:] in node.operands}
+        return results, [storage for name, storage in env.items() if name[1:] not in results]
+
+    def _take(self, steps: list[Step], node: Node, env: dict[str, Storage], sizes: Mapping[str, Operand | _Bytes]) -> None:
+        for step in steps:
             if step.free:
                 env.pop(step.name).drop()
             elif not self._skipped(step, node):
                 env[step.name] = self._made(step, node) if step.alias else self.allocate(self.size(step.size, sizes))
-        results = {name[1:]: storage for name, storage in env.items() if name[0] == "g" and name[1:] in node.operands}
-        return results, [storage for name, storage in env.items() if name[1:] not in results]
 
     @staticmethod
     def _skipped(step: Step, node: Node) -> bool:

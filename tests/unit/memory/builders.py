@@ -34,7 +34,10 @@ FAMILY_SIZES: dict[str, dict[str, int]] = {
     "gemma2": {"kv_heads": 2, "head_dim": 24},
     "gemma3": {"kv_heads": 2, "head_dim": 24, "sliding_window": 16},
     "mixtral": {"kv_heads": 2, "experts": 4, "experts_per_token": 2},
-    **{block: {"experts": 4, "experts_per_token": 2} for block in ("deepseek_v2", "deepseek_v3", "gpt_oss", "qwen2_moe")},
+    **{block: {"experts": 4, "experts_per_token": 2} for block in ("deepseek_v2", "deepseek_v3", "gpt_oss", "qwen2_moe", "olmoe")},
+    **{block: {} for block in ("bloom", "mpt", "phi", "gptj", "stablelm")},
+    **{block: {"kv_heads": 2} for block in ("nemotron", "glm", "gemma", "granite", "arcee", "apertus", "seed_oss", "smollm3")},
+    **{block: {"kv_heads": 2, "sliding_window": 16} for block in ("olmo3", "starcoder2")},
     "qwen3_moe": {"kv_heads": 2, "experts": 8, "experts_per_token": 2, "expert_ffn_hidden_size": 48},
 }
 """What a block needs beside the common sizes."""

@@ -15,8 +15,8 @@ attention_llama x
   k = heads _k
   _v = linear.v x -> kv
   v = value_heads _v
-  r = rope q
-  k2 = rope k
+  r = rope q -> q
+  k2 = rope k -> kv
   drop q k
   o = core r k2 v
   return linear.o o -> h

@@ -1,6 +1,6 @@
-"""Mixture of experts: Mixtral, Qwen3-MoE.
+"""Mixture of experts: Mixtral, Qwen3-MoE, OLMoE; with a gated shared expert Qwen2-MoE.
 
-Sources: transformers models/{mixtral,qwen3_moe}/modeling_*.py, integrations/moe.py.
+Sources: transformers models/{mixtral,qwen3_moe,olmoe,qwen2_moe}/modeling_*.py, integrations/moe.py.
 """
 
 from __future__ import annotations
@@ -8,13 +8,15 @@ from __future__ import annotations
 from peakgate.memory.blocks import parse
 
 BLOCKS = parse("""
-moe x                                        # mixtral: fp32 router; integrations/moe.py grouped_mm_experts_forward
+moe x                                        # mixtral: fp32 router
   l = linear.router x -> E
   _f = to_float32 l
   _p = softmax _f
   t, i = top_k _p -> k
   t = normalise_top_k t
   t = router_cast t
+  return experts x i t
+experts x i t                                # integrations/moe.py: grouped_mm_experts_forward
   s, p = sort_tokens i
   _j = integers p
   _g = gather x _j -> kh
@@ -31,4 +33,17 @@ moe x                                        # mixtral: fp32 router; integration
   r = unpermute _y v
   r = sum_k r -> h
   return to_compute r
+moe_gated x                                  # qwen2_moe: the shared expert first, through a gate of one number a token
+  s = mlp_shared x
+  l = linear.router x -> E
+  _f = to_float32 l
+  _p = softmax _f
+  t, i = top_k _p -> k
+  t = normalise_top_k t
+  t = router_cast t
+  y = experts x i t
+  _g = linear.shared_gate x -> one
+  _g = sigmoid _g
+  s = multiply_rows s _g
+  return add y s
 """)
