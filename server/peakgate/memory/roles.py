@@ -17,7 +17,9 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     roles = _defaults(plan, masked=masked)
     profile = profile_of(plan.profile)
     decoder = arch.decoder if kind == "decoder" else {}
-    own = {**arch.roles, **decoder, **profile.roles.get(arch.block, {})}
+    modules = profile.roles.get(arch.block, {})
+    family = {role: block for role, block in arch.roles.items() if role.rpartition("/")[2] not in modules or "/" not in role}
+    own = {**family, **decoder, **modules}
     roles |= {role: block for role, block in own.items() if "/" not in role}
     roles |= {role.split("/")[1]: block for role, block in own.items() if role.startswith(prefixes)}
     core = _core(plan, roles["core"], masked=masked)
