@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from peakgate.memory.encoder_config import DROPOUT_KEYS, EncoderExtras, dropout_of, encoder_extras, knows
+from peakgate.memory.encoder_config import DROPOUT_KEYS, NOTHING, EncoderExtras, dropout_of, encoder_extras, knows
 from peakgate.memory.encoder_config import NAMES as OWN_NAMES
 from peakgate.memory.encoder_config import POSITIONS as OWN_POSITIONS
 from peakgate.memory.job import Transformer
@@ -61,7 +61,7 @@ class Extras:
     """Falcon's second decoder, which a count of key-value heads does not tell from the first."""
     pattern: int = 0
     """Layers of a repeating pattern whose last one is global; 0: the family's own."""
-    encoder: EncoderExtras = EncoderExtras()
+    encoder: EncoderExtras = NOTHING
     """What only an encoder's config says."""
 
 

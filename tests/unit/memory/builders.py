@@ -35,6 +35,7 @@ FAMILY_SIZES: dict[str, dict[str, int]] = {
     "gemma3": {"kv_heads": 2, "head_dim": 24, "sliding_window": 16},
     "mixtral": {"kv_heads": 2, "experts": 4, "experts_per_token": 2},
     **{block: {"experts": 4, "experts_per_token": 2} for block in ("deepseek_v2", "deepseek_v3", "gpt_oss", "qwen2_moe")},
+    **{block: {"encoder_layers": 2} for block in ("t5", "mt5", "bart", "whisper")},
     "qwen3_moe": {"kv_heads": 2, "experts": 8, "experts_per_token": 2, "expert_ffn_hidden_size": 48},
 }
 """What a block needs beside the common sizes."""

@@ -101,7 +101,9 @@ FAMILIES: dict[str, Family] = {
     ),
     "mixtral": Family(roles=MOE),
     "qwen3_moe": Family(roles=MOE | {"attention": "attention_qwen3", "router_cast": "to_compute", "weigh_experts": "weigh"}),
-} | encoder.FAMILIES | seq2seq.FAMILIES
+    **encoder.FAMILIES,
+    **seq2seq.FAMILIES,
+}
 """Families whose walk equals traced models to 1e-3; `gpt` is the textbook's layer."""
 
 STAND_INS: dict[str, str] = {
