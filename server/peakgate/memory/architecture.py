@@ -42,6 +42,9 @@ class Family:
     """Roles that are others in the decoder of two stacks."""
     heads: Mapping[str, Roles] = field(default_factory=dict)
     """Roles of heads other than the family's own, by `model.transformer.head`."""
+    traits: Mapping[str, str] = field(default_factory=dict)
+    """What is no block: `objective` (causal, plain), `inputs` (tokens, pairs, images, sound), `position_ids` (row, token, buffer, none),
+    `logits_bias`; with a prefix of the layers' kind where the stacks differ (`decoder.position_ids`)."""
     frozen: frozenset[str] = frozenset()
     """Weights that the model itself never trains."""
     implementations: tuple[str, ...] = ("eager", "sdpa", "flash")
@@ -72,4 +75,5 @@ class Architecture:
     """A plain network, which has no blocks, roles or layers of its own."""
     encoder: tuple[str, ...] = ()
     decoder: Roles = field(default_factory=dict)
+    traits: Mapping[str, str] = field(default_factory=dict)
     frozen: frozenset[str] = frozenset()

@@ -140,7 +140,7 @@ def group_of(plan: Plan) -> str:
 
 def whole_model(plan: Plan) -> tuple[int, int]:
     """(all, trained) elements of the unsharded model."""
-    sequence = plan.sequence if plan.architecture.roles.get("inputs") == "sound" else 8  # a table of positions may be as long
+    sequence = plan.sequence if plan.architecture.traits.get("inputs") == "sound" else 8  # a table of positions may be as long
     small = replace(plan, micro_batch=1, sequence=sequence, target=min(plan.target, 8), vocabulary_multiple=0)
     return _counted(replace(small, accumulation=1, checkpointing="none", loss="full", degrees=Degrees()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.machine import Machine
 from peakgate.memory.profiles import profile_of
+from peakgate.memory.roles import padded
 from peakgate.memory.shared_tensors import by_kind
 from peakgate.memory.stacks import Stack
 from peakgate.memory.tape import INT64, Storage, Tensor
@@ -20,7 +21,7 @@ def embedded(machine: Machine, stack: Stack) -> Tensor:
     """Runs the embedding block of a stack; what its model names while the layers run stays."""
     tables = dict(index_tables(machine))
     machine.globals |= tables
-    itemsize = machine.dims["act"] if machine.roles.get("inputs") in ("images", "sound") and not stack.decodes else INT64
+    itemsize = machine.dims["act"] if machine.arch.traits.get("inputs") in ("images", "sound") and not stack.decodes else INT64
     ids = Tensor(_ids(machine, stack), machine.dims["T"], 1, itemsize)
     x = machine.block(BLOCKS[machine.roles["embed"]], [ids], machine.dims["h"], locals_stay=True)
     ids.storage.drop()
@@ -38,10 +39,23 @@ def _ids(machine: Machine, stack: Stack) -> Storage:
     return machine.tape.allocate(INT64 * machine.dims["T"]) if stack.decodes else Storage(0, "temporaries", machine.meter)
 
 
+def received_tables(machine: Machine, stack: Stack) -> dict[str, Tensor]:
+    """What a stage in the middle of two stacks is sent beside the hidden state: the encoder's output, biases."""
+    dims, act = machine.dims, machine.dims["act"]
+    shapes: dict[str, tuple[int, int]] = {}
+    if stack.decodes:
+        shapes["encoded"] = (machine.plan.micro_batch * machine.plan.sequence, dims["h"])
+    if dims.get("buckets"):
+        shapes["bias"] = (dims["square"], dims["a"])
+    if dims.get("buckets") and stack.decodes:
+        shapes["cross_bias"] = (dims["rows.cross"], dims["a"])
+    return {name: Tensor(machine.tape.allocate(rows * width * act), rows, width, act) for name, (rows, width) in shapes.items()}
+
+
 def index_tables(machine: Machine) -> dict[str, Tensor]:
     """Indices into learned tables. `position_ids`: one row for all sequences, a row a token, or a slice of a buffer."""
     dims, counted = machine.dims, profile_of(machine.plan.profile).tables
-    kind = machine.roles.get("position_ids", "token" if "positions_per_token" in machine.arch.flags else "row")
+    kind = machine.trait("position_ids", "token" if "positions_per_token" in machine.arch.flags else "row")
     sequence = dims["T"] // machine.plan.micro_batch if machine.arch.encoder else machine.plan.sequence
     rows = dims["T"] if kind == "token" else sequence
     sizes = {"positions": (rows if counted and kind in ("row", "token") else 0, rows)}
@@ -50,6 +64,19 @@ def index_tables(machine: Machine) -> dict[str, Tensor]:
     if dims.get("buckets"):
         sizes["relative"] = (dims["square"], dims["square"])
     return {name: Tensor(machine.tape.allocate(INT64 * stored), rows, 1, INT64) for name, (stored, rows) in sizes.items()}
+
+
+def _padding_masks(machine: Machine) -> dict[str, int]:
+    """One mask a sequence: boolean in sdpa, additive in eager attention (masking_utils.py: create_bidirectional_mask)."""
+    dims, itemsize = machine.dims, machine.dims["act"] if machine.plan.attention == "eager" else 1
+    if machine.kind == "decoder":
+        return {"cross_mask": machine.plan.micro_batch * dims["rows.cross"] * itemsize}
+    return {"mask": machine.plan.micro_batch * dims["square"] * itemsize}
+
+
+def mask_width(machine: Machine, name: str, size: int) -> int:
+    """Elements of a shared tensor for one sequence."""
+    return {"mask": machine.dims["square"], "cross_mask": machine.dims.get("rows.cross", 0)}.get(name, size)
 
 
 def global_sizes(machine: Machine) -> dict[str, int]:
@@ -64,6 +91,8 @@ def global_sizes(machine: Machine) -> dict[str, int]:
             out["mask"] = plan.micro_batch * square * (1 if "boolean_mask" in arch.flags else dims["act"]) * dims.get("masks", 1)
     elif any(_reads_mask(roles["core"]) for roles in machine.kinds.values()):
         out["mask"] = square * (plan.micro_batch if plan.builds_mask else 1)  # boolean; one a sequence where packing is looked for
+    if padded(plan):
+        out |= _padding_masks(machine)
     alibi = {"alibi_of_batch": plan.micro_batch * plan.sequence * dims["act"], "alibi_table": 4 * arch.positions}
     out["alibi"] = dims["a"] * sum(size for flag, size in alibi.items() if flag in arch.flags)
     out["cos"] = 0 if profile_of(plan.profile).resident_rope else 2 * plan.sequence * arch.dims["rope"] * dims["act"]

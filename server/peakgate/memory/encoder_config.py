@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 Config = Mapping[str, object]
 
-_T5 = {"layers": ("num_decoder_layers", "num_layers"), "encoder_layers": ("num_layers",)}
-_BART = {"layers": ("decoder_layers",), "heads": ("decoder_attention_heads",), "ffn_hidden_size": ("decoder_ffn_dim",)}
+_Names = dict[str, tuple[str, ...]]
 
-NAMES: dict[str, dict[str, tuple[str, ...]]] = {"t5": _T5, "mt5": _T5, "bart": _BART, "whisper": _BART}
+_T5: _Names = {"layers": ("num_decoder_layers", "num_layers"), "encoder_layers": ("num_layers",)}
+_BART: _Names = {"layers": ("decoder_layers",), "heads": ("decoder_attention_heads",), "ffn_hidden_size": ("decoder_ffn_dim",)}
+
+NAMES: dict[str, _Names] = {"t5": _T5, "mt5": _T5, "bart": _BART, "whisper": _BART}
 """Sizes whose names are others than a decoder's, by model_type."""
 
 DEFAULTS: dict[str, dict[str, int]] = {
@@ -69,6 +71,10 @@ class EncoderExtras:
     """Linear layers without a bias where the family's have one."""
 
 
+NOTHING = EncoderExtras()
+"""Of a config that is none of these."""
+
+
 def knows(block: str) -> bool:
     """Whether the model_type is one of these."""
     return block in DEFAULTS or block in NAMES
@@ -82,7 +88,7 @@ def defaults_of(block: str) -> dict[str, int]:
 def encoder_extras(block: str, c: Config) -> EncoderExtras:
     """Reads them; empty for another model_type."""
     if not knows(block):
-        return EncoderExtras()
+        return NOTHING
     sizes = {symbol: value for symbol, keys in KEYS.items() for key in keys if isinstance(value := c.get(key), int)}
     labels = c.get("id2label")
     if isinstance(labels, Mapping):

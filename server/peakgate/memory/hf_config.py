@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from peakgate.memory.encoder_config import DROPOUT_KEYS, EncoderExtras, dropout_of, encoder_extras, knows
+from peakgate.memory.encoder_config import DROPOUT_KEYS, NOTHING, EncoderExtras, dropout_of, encoder_extras, knows
 from peakgate.memory.encoder_config import NAMES as OWN_NAMES
 from peakgate.memory.encoder_config import POSITIONS as OWN_POSITIONS
 from peakgate.memory.job import MultiHeadLatentAttention, Transformer
@@ -73,7 +73,7 @@ class Extras:
     """Inner width of a shared expert that is stated by itself (Qwen2-MoE)."""
     pattern: int = 0
     """Layers of a repeating pattern whose last one is global; 0: the family's own."""
-    encoder: EncoderExtras = EncoderExtras()
+    encoder: EncoderExtras = NOTHING
     """What only an encoder's config says."""
 
 

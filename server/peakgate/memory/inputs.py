@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
+from peakgate.memory.roles import padded
 
 INT64 = 8
 
@@ -15,8 +16,9 @@ def input_bytes(plan: Plan, dims: Mapping[str, int]) -> int:
     """Bytes that live from before the step to after it, beside the model's states; `dims` are those of the last stack."""
     if plan.architecture.network:
         return plain_network.input_bytes(plan, plan.architecture.network)
-    kind = plan.architecture.roles.get("inputs", "tokens")
-    return {"tokens": _tokens, "pairs": _pairs, "images": _images, "sound": _sound}[kind](plan, dims) + _buffers(plan, dims)
+    kind = plan.architecture.traits.get("inputs", "tokens")
+    own = {"tokens": _tokens, "pairs": _pairs, "images": _images, "sound": _sound}[kind](plan, dims)
+    return own + _padding(plan) + _buffers(plan, dims)
 
 
 def _tokens(_: Plan, dims: Mapping[str, int]) -> int:
@@ -37,10 +39,15 @@ def _sound(plan: Plan, dims: Mapping[str, int]) -> int:
     return plan.micro_batch * dims["mel"] * 2 * plan.sequence * dims["act"] + INT64 * dims["T"]
 
 
+def _padding(plan: Plan) -> int:
+    """The attention mask of an encoder's tokens."""
+    return INT64 * plan.micro_batch * plan.sequence if padded(plan) else 0
+
+
 def _buffers(plan: Plan, dims: Mapping[str, int]) -> int:
-    roles = plan.architecture.roles
+    traits = plan.architecture.traits
     positions = 2 * INT64 * plan.architecture.positions if dims.get("types") else 0  # BertEmbeddings: position and token type ids
-    bias = dims["V"] * dims["act"] if roles.get("logits_bias") == "buffer" else 0  # BART: final_logits_bias
+    bias = dims["V"] * dims["act"] if traits.get("logits_bias") == "buffer" else 0  # BART: final_logits_bias
     return _rotary(plan) + positions + bias
 
 

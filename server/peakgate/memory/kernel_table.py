@@ -96,6 +96,8 @@ first_token  | y~x               | x: gx=x                                    # 
 zeros        | y=out:act         | x: gx~gy
 expand_batch | y~x               | x: gx=x                                    # the gradient is summed over the batch
 where_causal | m!=square:1 y=x   | x(m): gx=x
+where_padded(x,m) | y=out         | x(m): t=gy gx=x -t                        # the bias where the mask lets through: one a sequence
+efficient_masked(q,k,v,c) | y=q l!=lse32:4 r!=one:16 | q,k,v,c(q,k,v,y,l,r,c): gq=q gk=k gv=v gc=c
 efficient_biased(q,k,v,c) | y=q l!=lse32:4 r!=one:16 | q,k,v,c(q,k,v,y,l,r,c): gq=q gk=k gv=v gc=c*b
 # ---- mixture of experts; int64 results carry no gradient
 experts_mm(x) | o!=E:4 y=out     | w(x,o): gw=w; x(w,o): gx=x

@@ -18,7 +18,7 @@ CHUNKS = 8
 def loss_of(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor | None]:
     """(loss, logits that the model's output keeps); lets go of the hidden state `x`, which the forward function names to its end."""
     machine.category = "logits"
-    whole = "plain" if machine.roles.get("objective") == "plain" else "full"
+    whole = "plain" if machine.arch.traits.get("objective") == "plain" else "full"
     name = profile_of(machine.plan.profile).losses.get(machine.plan.loss, machine.plan.loss)
     loss, logits = LOSSES[whole if name not in LOSSES or name == "full" else name](machine, x)
     machine.category = "temporaries"

@@ -54,7 +54,8 @@ class Machine:
         self.tape = Tape(meter, self.dims)
         self.pins = Pins(meter, self.tape.times)
         self.kinds = {kind: roles_of(plan, kind) for kind in kinds}
-        self.roles = self.kinds[self.arch.pattern[-1]]
+        self.kind = self.arch.pattern[-1]
+        self.roles = self.kinds[self.kind]
         self.globals: dict[str, Tensor] = {}
         self.kind = ""
         self.parameters: dict[Layer, list[Parameter]] = {}
@@ -299,18 +300,23 @@ class Machine:
     # ---- layers
     def run_layer(self, layer: Layer, kind: str, x: Tensor) -> Tensor:
         """One layer of the given kind on its own weights."""
-        before = self.layer, self.tape.layer, self.roles, self.dims, self.kind
+        before = self.layer, self.tape.layer, self.kind
         self.layer, self.tape.layer, self.cursor[layer] = layer, layer, 0
         self.enter(kind)
         try:
             return self.block(BLOCKS[self.roles["layer"]], [x], None)
         finally:
-            self.layer, self.tape.layer, self.roles, self.dims, self.kind = before
-            self.tape.dims = self.dims
+            self.layer, self.tape.layer, kind = before
+            self.enter(kind)
+
+    def trait(self, name: str, default: str) -> str:
+        """A trait of the model, or of the stack whose layers are run."""
+        traits = self.arch.traits
+        return traits.get(f"{self.kind}.{name}", traits.get(name, default))
 
     def enter(self, kind: str) -> None:
         """From here on roles and sizes are those of the layers of `kind`."""
-        self.roles, self.dims, self.kind = self.kinds[kind], self.sizes[kind], kind
+        self.kind, self.roles, self.dims = kind, self.kinds[kind], self.sizes[kind]
         self.tape.dims = self.dims
 
     def leaf(self, x: Tensor) -> Tensor:

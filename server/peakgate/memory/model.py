@@ -72,7 +72,8 @@ def missing_sizes(t: Transformer) -> list[str]:
     key = _family_key(t, Extras())
     family = FAMILIES.get(key) or FAMILIES.get(STAND_INS.get(key, ""))
     routed = t.experts or (family is not None and family.roles["mlp"].startswith("moe"))
-    return [name for name in (*REQUIRED, *(ROUTED if routed else ())) if not getattr(t, name)]
+    stacked = ("encoder_layers",) if family is not None and family.encoder else ()
+    return [name for name in (*REQUIRED, *(ROUTED if routed else ()), *stacked) if not getattr(t, name)]
 
 
 @lru_cache(maxsize=256)
@@ -130,7 +131,7 @@ def _head_of(t: Transformer, extras: Extras) -> str:
 def _uncounted_head(t: Transformer, family: Family, extras: Extras) -> tuple[str, ...]:
     """A head that a family of encoders does not have a row for; a decoder's is counted as a language model's."""
     head = _head_of(t, extras)
-    if head == "lm" or head in family.heads or family.roles.get("objective") != "plain":
+    if head == "lm" or head in family.heads or family.traits.get("objective") != "plain":
         return ()
     return (f"model.transformer.head: {head} has no kernels in {t.block!r}; figures are those of its own head",)
 
@@ -157,7 +158,7 @@ def architecture_of(t: Transformer, family: Family, extras: Extras, stand_in: st
     return Architecture(
         block=t.block,
         roles=_roles(t, family, extras, positions),
-        dims=_dims(t, family, extras, rotary) | _own_dims(t, family, extras),
+        dims=_dims(t, family, extras, rotary) | _own_dims(t, family, extras, stand_in),
         pattern=("dense",) if leading and leading == t.layers else _pattern(family, extras),
         leading=0 if leading == t.layers else leading,
         tied=family.tied if t.tied_embeddings is None else t.tied_embeddings,
@@ -171,6 +172,7 @@ def architecture_of(t: Transformer, family: Family, extras: Extras, stand_in: st
         flags=family.flags | (frozenset({"positions_per_token"}) if family.positions == "offset" else frozenset()),
         encoder=family.encoder,
         decoder=family.decoder,
+        traits=family.traits,
         frozen=family.frozen,
     )
 
@@ -226,9 +228,9 @@ def _positions(t: Transformer, family: Family) -> int:
     return (t.max_positions or family.max_positions) + (OPT_OFFSET if family.positions == "offset" else 0)
 
 
-def _own_dims(t: Transformer, family: Family, extras: Extras) -> dict[str, int]:
+def _own_dims(t: Transformer, family: Family, extras: Extras, stand_in: str) -> dict[str, int]:
     """Sizes that only encoders have: token types, buckets, pictures, sound, the encoder's own feed-forward part."""
-    sizes = defaults_of(_family_key(t, extras)) | dict(extras.encoder.sizes)
+    sizes = defaults_of(stand_in or _family_key(t, extras)) | dict(extras.encoder.sizes)
     if not family.encoder:
         return sizes
     return {"encoder_layers": t.encoder_layers or 0, "encoder_f": t.ffn_hidden_size or 4 * (t.hidden_size or 0)} | sizes

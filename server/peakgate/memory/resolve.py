@@ -118,6 +118,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     packed = fill.flag(job.batch.packed, "batch.packed")
     mask = _mask(job, fill, packed=packed)
     fill.text(job.batch.sequence_length_is, "batch.sequence_length_is")
+    causal = architecture.traits.get("objective") != "plain"
     lengths = lengths_of(job, architecture)
     if architecture.encoder and not job.batch.target_length:
         fill.assumptions.append(f"batch.target_length: {lengths.target} (as long as the stated sequence)")
@@ -132,7 +133,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         profile=_profile(job, fill, architecture.block),
         framework=framework,
         attention=attention,
-        builds_mask=not packed or mask == "padding" or (mask == "none" and builds_mask(framework, job.framework.version)),
+        builds_mask=not packed or mask == "padding" or (mask == "none" and causal and builds_mask(framework, job.framework.version)),
         repeats_heads=repeats_heads(framework, job.framework.version),
         dropout_attention=_dropout(job.dropout.attention, architecture.attention_dropout, "attention", fill),
         dropout_hidden=_dropout(job.dropout.hidden, architecture.hidden_dropout, "hidden", fill),

@@ -22,12 +22,19 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     own = {**family, **decoder, **modules}
     roles |= {role: block for role, block in own.items() if "/" not in role}
     roles |= {role.split("/")[1]: block for role, block in own.items() if role.startswith(prefixes)}
-    core = _core(plan, roles["core"], masked=masked)
-    roles["core"] = core
+    roles["core"] = _core(plan, roles["core"], masked=masked)
     if "cross_core" in roles:
-        roles["cross_core"] = _core(plan, roles["cross_core"], masked=False)
+        roles["cross_core"] = _core(plan, roles["cross_core"], masked=padded(plan) and attention == "sdpa")
+    if padded(plan):
+        roles = _padded(roles, kind)
     if plan.formats.autocast:
-        roles |= {"for_matmul": "half_for_matmul", "power": "power_fp32", "bias_cast": "to_half", "loss_cast": "to_float32"}
+        roles |= {
+            "for_matmul": "half_for_matmul",
+            "power": "power_fp32",
+            "bias_cast": "to_half",
+            "loss_cast": "to_float32",
+            "product_cast": "to_half",
+        }
         roles["softmax_up"] = "softmax_fp32"  # aten autocast_mode.h: softmax is in the list of fp32_set_opt_dtype
     renames = dict(profile.renames)
     for kernel in sorted(plan.fused_kernels):
@@ -39,8 +46,8 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     if plan.compiled:
         roles = _compiled(plan, roles)
     if plan.recomputed:
-        modules = profile.recomputed
-        roles |= {role: "rebuilt_" + roles[role] for module in plan.recomputed for role in modules.get(module, ()) if role in roles}
+        segments = [role for module in plan.recomputed for role in profile.recomputed.get(module, ()) if role in roles]
+        roles |= {role: "rebuilt_" + roles[role] for role in segments}
     elif plan.checkpointing == "selective" and plan.attention == "eager" and not profile.per_operation:
         roles |= {"core": "rebuilt_core", "core_inside": roles["core"]}
     return roles
@@ -53,6 +60,26 @@ def _compiled(plan: Plan, roles: dict[str, str]) -> dict[str, str]:
     out |= profile.compiled_loss
     if plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles:
         out |= {"layer": "layer_compiled", "compiled_kernel": profile.compiled_layers[plan.checkpointing]}
+    return out
+
+
+PADDED = {"core_bias": "core_bias_padded", "core_bias_cross": "core_bias_cross_padded"}
+CROSS = {"core_efficient": "core_efficient_cross", "core_efficient_half": "core_efficient_half_cross"}
+
+
+def padded(plan: Plan) -> bool:
+    """Whether an encoder is handed a padding mask; Whisper's ignores it (models/whisper/modeling_whisper.py: WhisperEncoder)."""
+    traits = plan.architecture.traits
+    return plan.builds_mask and traits.get("objective") == "plain" and traits.get("inputs") not in ("sound", "images")
+
+
+def _padded(roles: dict[str, str], kind: str) -> dict[str, str]:
+    """The mask of the encoder's tokens: in its own layers, and in what the decoder reads of them; a decoder's labels need none."""
+    out = {role: PADDED.get(block, block) for role, block in roles.items()} | {"mask_cross": "add_small"}
+    if kind != "decoder":
+        out["mask_scores"] = "add_small"
+    if "cross_core" in out:
+        out["cross_core"] = CROSS.get(out["cross_core"], out["cross_core"])
     return out
 
 
@@ -77,8 +104,10 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "softmax_up": "softmax_fp32",
         "soft_cap": "pass",
         "mask_scores": "add_small",
+        "mask_cross": "pass",
         "bias_cast": "pass",
         "loss_cast": "pass",
+        "product_cast": "pass",
         "dropout_activation": "pass",
         "cross_leaf": "leaf" if plan.checkpointing == "full" else "pass",
         "linear_up": "linear" if ITEMSIZE[plan.formats.parameters] == ITEMSIZE["float32"] else "linear_float32",
@@ -104,6 +133,8 @@ def _masked(plan: Plan, kind: str) -> bool:
     """Whether sdpa gets a mask. A window is one as soon as the sequence reaches it (transformers masking_utils.py: kv_length < window)."""
     if plan.attention != "sdpa" or plan.profile == "textbook":
         return False
+    if plan.architecture.traits.get("objective") == "plain":
+        return padded(plan) and kind != "decoder"
     window = plan.architecture.dims.get("window", 0)
     profile = profile_of(plan.profile)
     if not profile.masks_padding:

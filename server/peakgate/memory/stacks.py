@@ -70,6 +70,8 @@ def _with_rows(dims: dict[str, int], plan: Plan) -> dict[str, int]:
         "rows.conv1": 2 * tokens,
         "rows.conv2": tokens,
         "rows.buckets": square,
+        "rows.masked": sequences * square,
+        "rows.cross_masked": sequences * dims.get("rows.cross", 0),
     }
     own = {"square": square, "patches": dims.get("channels", 0) * plan.patch**2, "conv1": 3 * dims.get("mel", 0), "conv2": 3 * dims["h"]}
     if plan.image:

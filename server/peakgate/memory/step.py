@@ -11,7 +11,7 @@ from peakgate.memory.census import Census
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.collectives import sharding_of, shards
 from peakgate.memory.compiled import compiled_layer
-from peakgate.memory.embedding import embedded, global_sizes
+from peakgate.memory.embedding import embedded, global_sizes, mask_width, received_tables
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
@@ -219,8 +219,8 @@ class _Step:
         if stack is self.stacks[0]:
             self.sharding.after_embedding()
         for name, size in global_sizes(machine).items():
-            rows = self.plan.micro_batch if name.startswith("mask") else 1
-            machine.globals[name] = Tensor(tape.allocate(size, "activations"), rows, size, 1)
+            rows = self.plan.micro_batch if name.startswith(("mask", "cross_mask")) else 1
+            machine.globals[name] = Tensor(tape.allocate(size, "activations"), rows, mask_width(machine, name, size), 1)
         self.meter.mark("embedding")
         for stretch in stack.stretches:
             x = self._stretch(stretch, x, stack.kind)
@@ -241,12 +241,10 @@ class _Step:
         machine, tape = self.machine, self.machine.tape
         dims = machine.dims
         if not self.stage.embeds and before is None:
+            machine.globals |= received_tables(machine, stack)
             received = Tensor(tape.allocate(dims["Ts"] * dims["h"] * dims["act"]), dims["Ts"], dims["h"], dims["act"])
             x = machine.leaf(received)
-            if stack.decodes:
-                machine.globals["encoded"] = received
-            else:
-                received.storage.drop()
+            received.storage.drop()
             return x
         if before is not None:
             before.storage.hold()

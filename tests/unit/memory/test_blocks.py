@@ -36,7 +36,7 @@ def test_every_block_returns() -> None:
 
 def test_every_name_of_a_block_is_bound_before_it_is_read() -> None:
     """Tables and masks come from the model's forward function; everything else is an input or an earlier result."""
-    shared = {"cos", "mask", "positions"}
+    shared = {"cos", "mask", "positions", "types", "relative", "bias", "cross_bias", "encoded", "cross_mask"}
     for block in BLOCKS.values():
         known = {*block.inputs, *shared}
         for line in block.lines:
@@ -48,7 +48,7 @@ def test_every_role_of_a_family_leads_to_a_block_or_a_kernel() -> None:
     """A family's row names what exists."""
     special = {"pass", "leaf", "linear", "always_masked", "none"}
     for name, family in FAMILIES.items():
-        for role, target in family.roles.items():
+        for role, target in {**family.roles, **family.decoder}.items():
             assert target in {*BLOCKS, *KERNELS, *special, *family.roles} or target in ("dropout_hidden",), f"{name}: {role} = {target}"
 
 

@@ -119,7 +119,6 @@ GPT_OSS = LLAMA | {
 }
 ROTATED_PART = LLAMA | {"norm": "layer_norm", "attention": "attention_rotated_part", "sdpa/core": "core_flash_copy"}
 BLOOM = GPT2 | {
-    "position_ids": "none",
     "layer": "layer_bloom",
     "attention": "attention_bloom",
     "mlp": "mlp_bloom",
@@ -128,7 +127,6 @@ BLOOM = GPT2 | {
     "embed": "embed_normed",
 }
 MPT = GPT2 | {
-    "position_ids": "none",
     "layer": "layer_mpt",
     "norm": "layer_norm_unbiased",
     "attention": "attention_mpt",
@@ -184,9 +182,22 @@ FAMILIES: dict[str, Family] = {
         implementations=("eager", "flash"),
     ),
     "bloom": Family(
-        roles=BLOOM, biases=EVERY_LINEAR, tied=True, positions="alibi", implementations=("eager",), flags=frozenset({"alibi_of_batch"})
+        roles=BLOOM,
+        biases=EVERY_LINEAR,
+        tied=True,
+        positions="alibi",
+        traits={"position_ids": "none"},
+        implementations=("eager",),
+        flags=frozenset({"alibi_of_batch"}),
     ),
-    "mpt": Family(roles=MPT, tied=True, positions="alibi", implementations=("eager",), flags=frozenset({"alibi_table", "boolean_mask"})),
+    "mpt": Family(
+        roles=MPT,
+        tied=True,
+        positions="alibi",
+        traits={"position_ids": "none"},
+        implementations=("eager",),
+        flags=frozenset({"alibi_table", "boolean_mask"}),
+    ),
     "phi": Family(
         roles=ROTATED_PART | {"layer": "layer_parallel", "mlp": "mlp_plain", "act": "gelu_new", "dropout_mlp": "pass"},
         biases=EVERY_LINEAR | {"head"},
@@ -247,7 +258,9 @@ FAMILIES: dict[str, Family] = {
         windowed=True,
         pattern=("local",) * 3 + ("global",),
     ),
-} | encoder.FAMILIES | seq2seq.FAMILIES
+    **encoder.FAMILIES,
+    **seq2seq.FAMILIES,
+}
 """Families whose walk equals traced models to 1e-3; `gpt` is the textbook's layer."""
 
 STAND_INS: dict[str, str] = {

@@ -59,7 +59,8 @@ core_eager q k v
   w = softmax_up w
   w = dropout_attention w
   _v = for_matmul v
-  o = matmul w _v -> q
+  _p = product_cast w
+  o = matmul _p _v -> q
   return merge_heads o
 softmax_fp32 w
   _f = to_float32 w

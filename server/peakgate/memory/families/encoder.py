@@ -103,7 +103,6 @@ ENCODER = {
     "mask_scores": "pass",
     "dropout_mlp": "dropout_hidden",
     "dropout_embedding": "dropout_hidden",
-    "objective": "plain",
     "sdpa/heads_q": "view",
     "sdpa/heads_k": "view",
 }
@@ -115,17 +114,20 @@ BERT = ENCODER | {
     "softmax_up": "softmax",
     "embed": "embed_bert",
     "add_positions": "add_broadcast",
-    "position_ids": "buffer",
     "final": "pass",
     "head": "head_bert",
 }
-ROBERTA = BERT | {"add_positions": "add", "position_ids": "token"}
-VIT = ENCODER | {"layer": "layer_residual", "embed": "embed_vit", "head": "head_vit", "inputs": "images"}
+ROBERTA = BERT | {"add_positions": "add"}
+VIT = ENCODER | {"layer": "layer_residual", "embed": "embed_vit", "head": "head_vit"}
+
+PLAIN = {"objective": "plain"}
+BUFFERED = PLAIN | {"position_ids": "buffer"}
+COUNTED = PLAIN | {"position_ids": "token"}
 
 HEADS = {"classification": {"head": "head_bert_pooled"}, "qa": {"head": "head_bert_spans"}}
 
 FAMILIES: dict[str, Family] = {
-    "bert": Family(roles=BERT, biases=BIASED, tied=True, positions="learned", max_positions=512, heads=HEADS),
-    "roberta": Family(roles=ROBERTA, biases=BIASED, tied=True, positions="learned", max_positions=514, heads=HEADS),
-    "vit": Family(roles=VIT, biases=BIASED, positions="learned", heads={"classification": {}}),
+    "bert": Family(roles=BERT, biases=BIASED, tied=True, positions="learned", max_positions=512, heads=HEADS, traits=BUFFERED),
+    "roberta": Family(roles=ROBERTA, biases=BIASED, tied=True, positions="learned", max_positions=514, heads=HEADS, traits=COUNTED),
+    "vit": Family(roles=VIT, biases=BIASED, positions="learned", heads={"classification": {}}, traits=PLAIN | {"inputs": "images"}),
 }

@@ -18,7 +18,8 @@ core_eager_mqa q k v                         # the product broadcasts the one he
   w = softmax_up w
   v = repeat_view v -> q
   _v = for_matmul v
-  o = matmul w _v -> q
+  _p = product_cast w
+  o = matmul _p _v -> q
   return merge_heads o
 core_eager_full q k v                        # falcon: keys and values already have every head
   _q = for_matmul q
@@ -28,7 +29,8 @@ core_eager_full q k v                        # falcon: keys and values already h
   w = add_small w
   w = softmax_up w
   _v = for_matmul v
-  o = matmul w _v -> q
+  _p = product_cast w
+  o = matmul _p _v -> q
   return merge_heads o
 core_efficient_full q k v
   _m = bias_of_mask mask

@@ -7,9 +7,11 @@ Sources: transformers models/{t5,bart,whisper}/modeling_*.py and configuration_*
 
 from __future__ import annotations
 
-from peakgate.memory.architecture import Family
+from collections.abc import Mapping
+
+from peakgate.memory.architecture import Family, Roles
 from peakgate.memory.blocks import parse
-from peakgate.memory.families.encoder import BIASED, ENCODER
+from peakgate.memory.families.encoder import BIASED, ENCODER, PLAIN
 
 BLOCKS = parse("""
 core_eager_cross q k v                       # as wide as the encoder's sequence; nobody is masked
@@ -17,10 +19,12 @@ core_eager_cross q k v                       # as wide as the encoder's sequence
   _k = for_matmul k
   _w = matmul _q _k -> scores_cross
   w = scale _w
+  w = mask_cross w
   w = softmax_up w
   w = dropout_attention w
   _v = for_matmul v
-  o = matmul w _v -> q
+  _p = product_cast w
+  o = matmul _p _v -> q
   return merge_heads o
 attention_cross x
   _q = linear.q x -> q
@@ -50,7 +54,8 @@ core_eager_bias q k v
   w = softmax_up w
   w = dropout_attention w
   _v = for_matmul v
-  o = matmul w _v -> q
+  _p = product_cast w
+  o = matmul _p _v -> q
   return merge_heads o
 core_eager_bias_cross q k v
   _q = for_matmul q
@@ -58,10 +63,12 @@ core_eager_bias_cross q k v
   _w = matmul _q _k -> scores_cross
   w = scale _w
   w = add_broadcast w cross_bias
+  w = mask_cross w
   w = softmax_up w
   w = dropout_attention w
   _v = for_matmul v
-  o = matmul w _v -> q
+  _p = product_cast w
+  o = matmul _p _v -> q
   return merge_heads o
 core_bias q k v                              # the bias in the layout that the kernel takes, for each layer anew
   _b = contiguous bias
@@ -74,6 +81,21 @@ core_bias_causal q k v
   _b = bias_cast _b
   _e = expand_batch _b
   return efficient_biased q k v _e
+core_bias_padded q k v                       # a padding mask makes the bias one a sequence
+  _b = where_padded.masked bias mask -> a
+  _b = contiguous _b
+  _b = bias_cast _b
+  return efficient_masked q k v _b
+core_bias_cross_padded q k v
+  _b = where_padded.cross_masked cross_bias cross_mask -> a
+  _b = bias_cast _b
+  return efficient_masked q k v _b
+core_efficient_cross q k v
+  _m = bias_of_mask cross_mask
+  return efficient q k v _m
+core_efficient_half_cross q k v
+  _m = bias_of_mask_half cross_mask
+  return efficient q k v _m
 core_bias_cross q k v                        # zeros, made once
   _b = bias_cast cross_bias
   _e = expand_batch _b
@@ -221,8 +243,6 @@ T5 = ENCODER | {
     "embed": "embed_t5",
     "final": "final_t5",
     "head": "head_t5",
-    "position_ids": "none",
-    "inputs": "pairs",
 }
 T5_DECODER = {
     "layer": "layer_t5_decoder",
@@ -231,7 +251,6 @@ T5_DECODER = {
     "sdpa/core": "core_bias_causal",
     "eager/cross_core": "core_eager_bias_cross",
     "sdpa/cross_core": "core_bias_cross",
-    "shifted_ids": "late",
 }
 T5_GATED = {"mlp": "mlp_t5_gated", "act": "gelu_new"}
 """`feed_forward_proj: gated-gelu` (T5 1.1, mT5)."""
@@ -241,16 +260,12 @@ BART = ENCODER | {
     "softmax_up": "softmax",
     "embed": "embed_bart",
     "add_positions": "add",
-    "position_ids": "token",
     "final": "pass",
     "head": "head_bart",
-    "inputs": "pairs",
-    "logits_bias": "buffer",
 }
 BART_DECODER = {
     "layer": "layer_bart_decoder",
     "add_positions": "add_broadcast",
-    "position_ids": "row",
     "mask_scores": "add_small",
     "eager/cross_core": "core_eager_cross",
     "sdpa/cross_core": "core_flash",
@@ -262,34 +277,51 @@ WHISPER = ENCODER | {
     "softmax_up": "softmax",
     "sdpa/core": "core_flash_copy",
     "embed": "embed_whisper",
-    "position_ids": "row",
     "head": "head_linear",
-    "inputs": "sound",
 }
 WHISPER_DECODER = {
     "layer": "layer_whisper_decoder",
     "embed": "embed_whisper_decoder",
-    "position_ids": "token",
     "mask_scores": "add_small",
     "eager/cross_core": "core_eager_cross",
     "sdpa/cross_core": "core_flash_copy",
 }
 
-STACKS = {"encoder": ("encoder",), "pattern": ("decoder",)}
 LINEARS = BIASED - {"head"}
+T5_TRAITS = {"position_ids": "none", "inputs": "pairs"}
+BART_TRAITS = {"position_ids": "token", "decoder.position_ids": "row", "inputs": "pairs", "logits_bias": "buffer"}
+WHISPER_TRAITS = {"decoder.position_ids": "token", "inputs": "sound"}
+ENCODER_KINDS, DECODER_KINDS = ("encoder",), ("decoder",)
+
+
+def _family(
+    roles: Roles,
+    decoder: Roles,
+    traits: Mapping[str, str],
+    positions: str,
+    *,
+    biases: frozenset[str] = frozenset(),
+    tied: bool = True,
+    max_positions: int = 1024,
+) -> Family:
+    """A row with two stacks; sinusoids of sound are a table that nobody trains (WhisperEncoder: requires_grad_(False))."""
+    return Family(
+        roles=roles,
+        decoder=decoder,
+        traits={**PLAIN, **traits},
+        positions=positions,
+        biases=biases,
+        tied=tied,
+        max_positions=max_positions,
+        encoder=ENCODER_KINDS,
+        pattern=DECODER_KINDS,
+        frozen=frozenset({"sources"}),
+    )
+
 
 FAMILIES: dict[str, Family] = {
-    "t5": Family(roles=T5, decoder=T5_DECODER, tied=True, positions="none", **STACKS),
-    "mt5": Family(roles=T5 | T5_GATED, decoder=T5_DECODER, positions="none", **STACKS),
-    "bart": Family(roles=BART, decoder=BART_DECODER, biases=LINEARS, tied=True, positions="offset", **STACKS),
-    "whisper": Family(
-        roles=WHISPER,
-        decoder=WHISPER_DECODER,
-        biases=LINEARS - {"k"},
-        tied=True,
-        positions="learned",
-        max_positions=448,
-        frozen=frozenset({"sources"}),
-        **STACKS,
-    ),
+    "t5": _family(T5, T5_DECODER, T5_TRAITS, "none"),
+    "mt5": _family(T5 | T5_GATED, T5_DECODER, T5_TRAITS, "none"),
+    "bart": _family(BART, BART_DECODER, BART_TRAITS, "offset", biases=LINEARS),
+    "whisper": _family(WHISPER, WHISPER_DECODER, WHISPER_TRAITS, "learned", biases=LINEARS - {"k"}, max_positions=448),
 }
