@@ -88,8 +88,7 @@ loss_textbook(x,t) | y=four | x: gx=x
 # Liger ops/fused_linear_cross_entropy.py: both gradients are made in forward, chunk by chunk
 fused_loss    | g!=w k!=x c=chunk e=chunk -c -e y=four | w,x(k,g): gx~k gw~g
 # ---- encoders: patches and frames, tables added as they are, a bias on the scores
-convolution  | y=out             | x(w): gx=x; w(x): gw=w; b: gb=b            # convolution_backward: all of it at once
-convolution_plain | y=out        | x(w): gx=x; w(x): gw=w
+convolve     | y=out             | x(w): gx=x; w(x): gw=w; b: gb=b            # convolution_backward: all of it at once
 prepend      | y=out             | x: gx~gy; w: gw=w                          # cat with a learned token: the gradient is a view and a sum
 add_table    | y=x               | x: gx~gy; w: gw=w                          # a learned table, shared by the batch
 first_token  | y~x               | x: gx=x                                    # select_backward: zeros of the whole input

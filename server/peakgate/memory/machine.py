@@ -278,7 +278,7 @@ class Machine:
         return known[-1]
 
     def _elements(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> int:
-        if operation.startswith(("embedding", "convolution")):
+        if operation.startswith(("embedding", "convolve")):
             return (self.dims[tag] if name == "w" else 1) * (width or 1)
         if operation in ("add_table", "prepend"):
             return self.dims.get(tag, 1) * x.width

@@ -82,7 +82,7 @@ layer_residual x                             # vit, whisper: a norm in front of 
   m = mlp m
   return add n m
 embeddings_vit x
-  e = convolution.patches x -> h
+  e = convolve.patches x -> h
   e = prepend.cls e -> h
   e = add_table.positions e
   return dropout_hidden e

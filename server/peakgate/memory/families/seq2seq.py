@@ -216,9 +216,9 @@ layer_whisper_decoder x
   m = mlp m
   return add c m
 embed_whisper x                              # two convolutions over the frames, the second with a stride of two
-  _c = convolution.conv1 x -> h
+  _c = convolve.conv1 x -> h
   _g = gelu _c
-  _c = convolution.conv2 _g -> h
+  _c = convolve.conv2 _g -> h
   e = gelu _c
   _p = embedding.sources positions -> h
   _s = add_broadcast e _p
