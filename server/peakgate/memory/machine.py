@@ -57,7 +57,6 @@ class Machine:
         self.kind = self.arch.pattern[-1]
         self.roles = self.kinds[self.kind]
         self.globals: dict[str, Tensor] = {}
-        self.kind = ""
         self.parameters: dict[Layer, list[Parameter]] = {}
         self.layer = ENDS
         self.cursor: dict[Layer, int] = {}
