@@ -16,6 +16,10 @@ Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | 
 """What JSON can say."""
 
 
+_UNKNOWN_WHEN_ZERO = {"peakgate.v1.Suggestion.relative_step_time"}
+"""Fields whose 0 means that nobody knows: JSON has a word for that."""
+
+
 def job_to_dict(job: TrainingJob) -> dict[str, Plain]:
     """The job document of `job`: only what was stated, under the document's own names."""
     return _stated(job)
@@ -26,7 +30,7 @@ def answer_to_dict(answer: Message) -> dict[str, Plain]:
 
     Fields keep the proto's names. A field that was not set has its default value, and a message that was not set is written
     with its defaults, so that a reader finds every key. Enum values lose the prefix of their enum (VERDICT_ADMIT: ADMIT),
-    times are RFC 3339 text or empty, a job inside an answer is its job document.
+    times are RFC 3339 text or empty, a step time that was not estimated is null, a job inside an answer is its job document.
     """
     if isinstance(answer, TrainingJob):
         return _stated(answer)
@@ -54,6 +58,8 @@ def _field(message: Message, field: FieldDescriptor) -> Plain:
 
 
 def _one(value: object, field: FieldDescriptor) -> Plain:
+    if value == 0 and field.full_name in _UNKNOWN_WHEN_ZERO:
+        return None
     if isinstance(value, Message):
         return _message(value)
     if field.enum_type is not None and isinstance(value, int):

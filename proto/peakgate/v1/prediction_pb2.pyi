@@ -230,7 +230,7 @@ class TimelinePoint(_message.Message):
     phase: _builtins.str
     """The phase."""
     label: _builtins.str
-    """Where in the phase."""
+    """Where in the phase, such as `layer 12`: layers count from 1 in the order of the stage's forward pass."""
     allocated_bytes: _builtins.int
     """The blocks allocated then."""
     def __init__(
@@ -288,7 +288,7 @@ class Suggestion(_message.Message):
     fits: _builtins.bool
     """Whether the changed job fits."""
     relative_step_time: _builtins.float
-    """Step time of the changed job over that of this one."""
+    """Step time of the changed job over that of this one; 0: not estimated (null in JSON)."""
     why: _builtins.str
     """Why it helps and what it costs."""
     @_builtins.property

@@ -71,7 +71,7 @@ class SuggestRequest(_message.Message):
     SOLVE_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     solve: _builtins.str
-    """A numeric field to invert, as a path (batch.micro_batch_size); empty: none."""
+    """An integer field to invert, as a path (batch.micro_batch_size); empty: none."""
     limit: _builtins.int
     """At most so many suggestions; 0: all."""
     @_builtins.property
@@ -105,6 +105,7 @@ class SuggestResponse(_message.Message):
     SMALLEST_GPU_FIELD_NUMBER: _builtins.int
     SOLVED_FIELD_FIELD_NUMBER: _builtins.int
     SOLVED_VALUE_FIELD_NUMBER: _builtins.int
+    SOLVED_LIMIT_FIELD_NUMBER: _builtins.int
     largest_micro_batch_size: _builtins.int
     """The largest micro-batch that fits with everything else unchanged; 0: none."""
     smallest_gpu: _builtins.str
@@ -113,6 +114,8 @@ class SuggestResponse(_message.Message):
     """The field that was inverted."""
     solved_value: _builtins.int
     """The extreme value of that field that fits; 0: none."""
+    solved_limit: _builtins.str
+    """Which extreme: largest or smallest; empty: none."""
     @_builtins.property
     def prediction(self) -> _prediction_pb2.PredictResponse:
         """The answer to the job as it is."""
@@ -130,10 +133,11 @@ class SuggestResponse(_message.Message):
         smallest_gpu: _builtins.str = ...,
         solved_field: _builtins.str = ...,
         solved_value: _builtins.int = ...,
+        solved_limit: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["prediction", b"prediction"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["largest_micro_batch_size", b"largest_micro_batch_size", "prediction", b"prediction", "smallest_gpu", b"smallest_gpu", "solved_field", b"solved_field", "solved_value", b"solved_value", "suggestions", b"suggestions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["largest_micro_batch_size", b"largest_micro_batch_size", "prediction", b"prediction", "smallest_gpu", b"smallest_gpu", "solved_field", b"solved_field", "solved_limit", b"solved_limit", "solved_value", b"solved_value", "suggestions", b"suggestions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
+from itertools import groupby
 
 from google.protobuf import struct_pb2
 
+from peakgate.memory.prediction import TimelinePoint
 from peakgate.server.assess import Assessment
 from peakgate.server.decide import Decision, oom_phase
 from peakgate.server.memory import Value
@@ -36,14 +39,11 @@ def build_answer(
         oom_phase=oom_phase(assessment),
         rank=pb.Rank(pipeline_stage=prediction.pipeline_stage, reason=prediction.rank_reason),
         ledger=[pb.LedgerLine(category=line.category, item=line.item, bytes=line.bytes) for line in prediction.ledger],
-        timeline=[
-            pb.TimelinePoint(phase=point.phase, label=point.label, allocated_bytes=point.allocated_bytes)
-            for point in prediction.timeline
-        ],
+        timeline=_timeline(prediction.timeline),
         suggestions=[suggestion(each) for each in advice],
         calibration=pb.CalibrationStamp(version=calibration_version, group=prediction.group, observations=assessment.observations),
         assumptions=prediction.assumptions,
-        warnings=warnings(assessment),
+        warnings=warnings(decision, assessment),
     )
 
 
@@ -59,6 +59,18 @@ def suggestion(advice: Advice) -> pb.Suggestion:
     for path, value in advice.changes:
         message.changes[path].CopyFrom(_value(value))
     return message
+
+
+def _timeline(points: Sequence[TimelinePoint]) -> list[pb.TimelinePoint]:
+    """The points, with layers numbered from 1 in the order of the stage's forward pass: a backward pass counts down."""
+    numbered: list[pb.TimelinePoint] = []
+    for (phase, label), group in groupby(points, key=lambda point: (point.phase, point.label)):
+        run = list(group)
+        for place, point in enumerate(run, start=1):
+            number = len(run) + 1 - place if phase == "backward" else place
+            name = f"{label} {number}" if label.endswith("layer") else label
+            numbered.append(pb.TimelinePoint(phase=phase, label=name, allocated_bytes=point.allocated_bytes))
+    return numbered
 
 
 def _value(value: Value) -> struct_pb2.Value:

@@ -13,7 +13,7 @@ from peakgate.server.policy import Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """The figures of one job in bytes. `usable_bytes` is 0 when no GPU is stated."""
+    """The figures of one job in bytes. `usable_bytes` is 0 when no GPU is stated, `host_memory_bytes` when a node's RAM is unknown."""
 
     prediction: Prediction
     capacity: Capacity | None
@@ -21,6 +21,9 @@ class Assessment:
     bound_bytes: int
     observations: int
     oom_probability: float
+    host_memory_bytes: int = 0
+    offloaded: tuple[str, ...] = ()
+    """Ledger categories that the job moves to a node's RAM."""
 
     @property
     def decided(self) -> bool:
@@ -29,8 +32,18 @@ class Assessment:
 
     @property
     def fits(self) -> bool:
-        """Whether the bound is known to stay within the card."""
-        return self.decided and self.bound_bytes <= self.usable_bytes
+        """Whether the bound is known to stay within the card, and what is offloaded within a node's RAM as far as that is known."""
+        return self.decided and self.card_fits and self.host_fits
+
+    @property
+    def card_fits(self) -> bool:
+        """Whether the bound stays within the card."""
+        return self.bound_bytes <= self.usable_bytes
+
+    @property
+    def host_fits(self) -> bool:
+        """Whether what is offloaded stays within a node's RAM; an unknown RAM is no reason against a job."""
+        return not self.host_memory_bytes or self.prediction.host_bytes <= self.host_memory_bytes
 
     @property
     def states_fit(self) -> bool:
@@ -59,6 +72,8 @@ class Assessor:
             bound_bytes=bound.bound_bytes,
             observations=bound.observations,
             oom_probability=self._oom_probability(prediction, usable_bytes) if capacity is not None else 0.0,
+            host_memory_bytes=job.node.host_memory_bytes or 0,
+            offloaded=_offloaded(job),
         )
 
     def _oom_probability(self, prediction: Prediction, usable_bytes: int) -> float:
@@ -72,3 +87,12 @@ class Assessor:
             return self.assess(self.memory.with_changes(job, changes))
         except JobError:
             return None
+
+
+def _offloaded(job: Job) -> tuple[str, ...]:
+    stated = (
+        ("optimizer_states", job.offload.optimizer),
+        ("parameters", job.offload.parameters),
+        ("activations", job.offload.activations),
+    )
+    return tuple(category for category, place in stated if place not in (None, "none"))

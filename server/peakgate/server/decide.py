@@ -26,6 +26,7 @@ class Ground(Enum):
     INCOMPLETE = "incomplete"
     STATES_TOO_LARGE = "states too large"
     TOO_LARGE = "too large"
+    HOST_TOO_LARGE = "host too large"
     FIELD_DECIDES = "field decides"
 
 
@@ -50,7 +51,7 @@ def decide(job: Job, assessment: Assessment, assessor: Assessor) -> Decision:
     changes = best_changes(job, assessment, assessor)
     favourable = assessor.changed(job, changes) if changes else None
     if favourable is None or not favourable.fits:
-        return Decision(verdict=Verdict.REJECT, ground=Ground.TOO_LARGE)
+        return Decision(verdict=Verdict.REJECT, ground=Ground.HOST_TOO_LARGE if assessment.card_fits else Ground.TOO_LARGE)
     return _field_decides(job, changes, favourable, assessor)
 
 
@@ -82,8 +83,8 @@ def best_changes(job: Job, assessment: Assessment, assessor: Assessor) -> Change
     return kept
 
 
-def _size(assessment: Assessment) -> tuple[int, int]:
-    return assessment.prediction.states_bytes, assessment.bound_bytes
+def _size(assessment: Assessment) -> tuple[int, int, int]:
+    return assessment.prediction.states_bytes, assessment.bound_bytes, assessment.prediction.host_bytes
 
 
 def _field_decides(job: Job, changes: Changes, favourable: Assessment, assessor: Assessor) -> Decision:

@@ -17,7 +17,7 @@ from peakgate.server.errors import from_job_error
 from peakgate.server.memory import MemoryModel
 from peakgate.server.policy import Policy
 from peakgate.server.store.records import PredictionContent
-from peakgate.server.suggest import Advice, advise, largest_micro_batch_size, smallest_gpu, solve
+from peakgate.server.suggest import Advice, Solved, advise, largest_micro_batch_size, smallest_gpu, solve
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -43,7 +43,7 @@ class Advised:
     suggestions: tuple[Suggestion, ...]
     largest_micro_batch_size: int
     smallest_gpu: str
-    solved_value: int
+    solved: Solved
 
 
 class Judge:
@@ -95,13 +95,13 @@ class Judge:
         job = job_from_message(message)
         response, assessment, advice = self._answer(job, assessor)
         if not advice:
-            advice = advise(job, assessment, assessor)
+            advice = advise(job, assessment, assessor)  # what a job that fits is not told unasked
         return Advised(
             answer=response,
             suggestions=tuple(answer.suggestion(each) for each in advice),
             largest_micro_batch_size=largest_micro_batch_size(job, assessor),
             smallest_gpu=smallest_gpu(job, assessor),
-            solved_value=solve(job, solve_path, assessor) if solve_path else 0,
+            solved=solve(job, solve_path, assessor) if solve_path else Solved(0, ""),
         )
 
     def _answer(self, job: Job, assessor: Assessor, *, replay: bool = False) -> tuple[PredictResponse, Assessment, tuple[Advice, ...]]:
@@ -142,4 +142,4 @@ def _wanted_advice(job: Job, assessment: Assessment, decision: Decision, assesso
     """What is computed unasked: a job that fits with room to spare, or whose fit cannot be judged, is not told what to change."""
     if decision.ground in (Ground.NO_GPU, Ground.INCOMPLETE) or (assessment.fits and not retries(assessment)):
         return ()
-    return advise(job, assessment, assessor)
+    return advise(job, assessment, assessor, decision.deciding)

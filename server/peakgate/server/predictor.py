@@ -89,7 +89,8 @@ class Predictor:
             largest_micro_batch_size=advised.largest_micro_batch_size,
             smallest_gpu=advised.smallest_gpu,
             solved_field=request.solve,
-            solved_value=advised.solved_value,
+            solved_value=advised.solved.value,
+            solved_limit=advised.solved.limit,
         )
 
     async def get(self, request: pb.GetPredictionRequest) -> pb.GetPredictionResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peakgate.memory.prediction import LedgerLine
 from peakgate.server.assess import Assessment
-from peakgate.server.decide import Decision, Ground, retries
+from peakgate.server.decide import Decision, Ground, Verdict, retries
 from peakgate.server.memory import Changes, Value
 from peakgate.server.suggest import Advice
 
@@ -22,22 +22,36 @@ def reason(decision: Decision, assessment: Assessment, advice: tuple[Advice, ...
         Ground.INCOMPLETE: _incomplete,
         Ground.STATES_TOO_LARGE: _states_too_large,
         Ground.TOO_LARGE: _too_large,
+        Ground.HOST_TOO_LARGE: _host_too_large,
         Ground.FIELD_DECIDES: _field_decides,
     }
     return texts[decision.ground](decision, assessment, advice)
 
 
-def warnings(assessment: Assessment) -> tuple[str, ...]:
-    """What a submitter should know beside the verdict."""
+def warnings(decision: Decision, assessment: Assessment) -> tuple[str, ...]:
+    """What a submitter should know beside the verdict. That a job runs with retries is said of a job that is admitted only."""
+    found = assessment.prediction.warnings
+    if assessment.prediction.host_bytes and not assessment.host_memory_bytes:
+        found += (_unchecked_host(assessment),)
+    if decision.verdict is Verdict.ADMIT and retries(assessment):
+        found += (_retries(assessment),)
+    return found
+
+
+def _unchecked_host(assessment: Assessment) -> str:
+    return (
+        f"what is offloaded takes {gigabytes(assessment.prediction.host_bytes)} of a node's RAM; whether it has that much was not checked: "
+        "state node.host_memory_bytes"
+    )
+
+
+def _retries(assessment: Assessment) -> str:
     prediction = assessment.prediction
-    if not retries(assessment):
-        return prediction.warnings
-    text = (
+    return (
         f"the caching allocator would take {gigabytes(prediction.device_bytes)} and the card has {gigabytes(assessment.usable_bytes)}: "
         "the job runs, but the allocator frees its cache and retries, which slows it down; "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most of it"
     )
-    return (*prediction.warnings, text)
 
 
 def largest_category(ledger: tuple[LedgerLine, ...]) -> tuple[str, int]:
@@ -90,6 +104,23 @@ def _too_large(_decision: Decision, assessment: Assessment, advice: tuple[Advice
     )
 
 
+def _host_too_large(_decision: Decision, assessment: Assessment, advice: tuple[Advice, ...]) -> str:
+    category = assessment.offloaded[0] if assessment.offloaded else largest_category(assessment.prediction.ledger)[0]
+    also = f" with {' and '.join(assessment.offloaded[1:])}" if len(assessment.offloaded) > 1 else ""
+    return f"{category}: offloaded{also} they do not fit the node's RAM: {_host_need(assessment)}; {_remedy(advice)}"
+
+
+def _host_need(assessment: Assessment) -> str:
+    needed, stated = gigabytes(assessment.prediction.host_bytes), gigabytes(assessment.host_memory_bytes)
+    return f"a node needs {needed} of host memory and has {stated} (node.host_memory_bytes)"
+
+
+def _misfit(assessment: Assessment) -> str:
+    if assessment.card_fits:
+        return _host_need(assessment)
+    return f"the worst GPU {_need(assessment)} and does not fit {_card(assessment)}"
+
+
 def _remedy(advice: tuple[Advice, ...]) -> str:
     best = next((each for each in advice if each.fits), None)
     if best is None:
@@ -102,7 +133,7 @@ def _field_decides(decision: Decision, assessment: Assessment, _advice: tuple[Ad
     with_favourable = gigabytes(decision.favourable.bound_bytes) if decision.favourable is not None else ""
     verb = "is not stated and decides" if len(decision.deciding) == 1 else "are not stated and decide together"
     return (
-        f"{names} {verb}: as assumed the worst GPU {_need(assessment)} and does not fit {_card(assessment)}; "
+        f"{names} {verb}: as assumed {_misfit(assessment)}; "
         f"with {_assignments(decision.deciding)} it needs {with_favourable} and fits; state {names}"
     )
 

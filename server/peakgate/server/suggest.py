@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,12 +25,25 @@ LARGEST_SIZE = 1 << 50
 LARGEST_DEGREE = 1 << 14
 """Where the search for a parallel degree ends: 16,384 GPUs, the size of Llama 3's cluster (arXiv 2407.21783 §3.3.1)."""
 
+NOT_ESTIMATED = 0.0
+"""Relative step time of a change whose cost is not known."""
+
 EXPANDABLE_SEGMENTS = Change(
     title="expandable segments of the caching allocator",
     changes=(("framework.expandable_segments", True),),
     relative_step_time=1.0,
     why="segments that grow leave fewer gaps, so the allocator need not free its cache and retry; set by PYTORCH_CUDA_ALLOC_CONF",
 )
+
+
+NO_OFFLOAD = Change(
+    title="optimizer states stay on the GPU",
+    changes=(("offload.optimizer", "none"),),
+    relative_step_time=NOT_ESTIMATED,
+    why="a node has too little RAM for what is offloaded; without offload nothing waits for transfers either",
+)
+
+LARGEST, SMALLEST = "largest", "smallest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,17 +58,41 @@ class Advice:
     why: str
 
 
-def advise(job: Job, assessment: Assessment, assessor: Assessor) -> tuple[Advice, ...]:
+def advise(job: Job, assessment: Assessment, assessor: Assessor, deciding: Changes = ()) -> tuple[Advice, ...]:
     """Legal changes, those that fit first and otherwise in the list's order, which is the order of their cost.
 
-    When no single change is enough, they are added up in that order until the job fits, and the sum comes first.
+    `deciding` are unstated fields with the values that make the job fit: to state them comes before every change. When no single
+    change is enough, changes are added up in their order until the job fits, and the sum comes first.
     """
-    first = (EXPANDABLE_SEGMENTS,) if retries(assessment) else ()
-    changes = (*first, *(each for each in assessor.memory.fixes(job) if each.changes != EXPANDABLE_SEGMENTS.changes or not first))
+    changes = tuple(_listed(job, assessment, assessor, deciding))
     advice = [each for each in (_advice(job, change, assessor) for change in changes) if each is not None]
-    if not assessment.fits and not any(each.fits for each in advice):
+    if assessment.decided and not assessment.fits and not any(each.fits for each in advice):
         advice += _together(job, assessment, changes, assessor)
     return (*(each for each in advice if each.fits), *(each for each in advice if not each.fits))
+
+
+def _listed(job: Job, assessment: Assessment, assessor: Assessor, deciding: Changes) -> Iterator[Change]:
+    """What decides, what the service itself knows to help, and the memory model's list; each set of changes once."""
+    fixes = assessor.memory.fixes(job)
+    known = next((each for each in fixes if sorted(each.changes) == sorted(deciding)), None)
+    own = (known or _statement(deciding),) if deciding else ()
+    if retries(assessment):
+        own += (EXPANDABLE_SEGMENTS,)
+    if not assessment.host_fits and "optimizer_states" in assessment.offloaded:
+        own += (NO_OFFLOAD,)
+    yield from own
+    taken = [sorted(each.changes) for each in own]
+    yield from (each for each in fixes if sorted(each.changes) not in taken)
+
+
+def _statement(deciding: Changes) -> Change:
+    names = " and ".join(path for path, _ in deciding)
+    return Change(
+        title=f"state {names}, if that is what the job does",
+        changes=deciding,
+        relative_step_time=NOT_ESTIMATED,
+        why="the job does not say it, and with these values it fits",
+    )
 
 
 def _advice(job: Job, change: Change, assessor: Assessor) -> Advice | None:
@@ -72,24 +110,45 @@ def _advice(job: Job, change: Change, assessor: Assessor) -> Advice | None:
 
 
 def _together(job: Job, assessment: Assessment, changes: tuple[Change, ...], assessor: Assessor) -> list[Advice]:
-    """The changes that help beside the earlier ones, up to the first sum that fits; nothing when all of them do not."""
+    """The changes that help beside the earlier ones, up to the first sum that fits; nothing when all of them do not.
+
+    A change replaces the earlier ones that set one of its fields to another value.
+    """
     taken: list[Change] = []
     best_bytes = assessment.bound_bytes
     for change in changes:
-        total = _sum([*taken, change])
-        attempt = _advice(job, total, assessor)
+        parts = [*(part for part in taken if not _contradict(part, change)), change]
+        attempt = _advice(job, _sum(parts), assessor)
         if attempt is None or attempt.bound_bytes >= best_bytes:
             continue
-        taken.append(change)
+        taken = parts
         best_bytes = attempt.bound_bytes
         if attempt.fits:
-            return [attempt]
+            return [_fewest(job, taken, attempt, assessor)]
     return []
 
 
+def _contradict(one: Change, other: Change) -> bool:
+    values = dict(one.changes)
+    return any(values.get(path, value) != value for path, value in other.changes)
+
+
+def _fewest(job: Job, parts: list[Change], sum_of_parts: Advice, assessor: Assessor) -> Advice:
+    """The sum without the parts that are not needed, of which the costliest is tried first; the cost of some is not estimated."""
+    costliest = sorted(parts, key=lambda part: part.relative_step_time or math.inf, reverse=True)
+    for part in costliest:
+        rest = [each for each in parts if each is not part]
+        attempt = _advice(job, _sum(rest), assessor) if rest else None
+        if attempt is not None and attempt.fits:
+            parts, sum_of_parts = rest, attempt
+    return sum_of_parts
+
+
 def _sum(parts: list[Change]) -> Change:
+    if len(parts) == 1:
+        return parts[0]
     changes = {path: value for part in parts for path, value in part.changes}
-    step_time = 1.0
+    step_time = 1.0  # NOT_ESTIMATED when that of a part is
     for part in parts:
         step_time *= part.relative_step_time
     return Change(
@@ -116,8 +175,16 @@ def smallest_gpu(job: Job, assessor: Assessor) -> str:
     return ""
 
 
-def solve(job: Job, path: str, assessor: Assessor) -> int:
-    """The extreme value of an integer field with which the job fits, everything else unchanged; 0: none.
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """A value with which a job fits, 0: none; `limit` says whether it is the largest or the smallest, and is empty without one."""
+
+    value: int
+    limit: str
+
+
+def solve(job: Job, path: str, assessor: Assessor) -> Solved:
+    """The extreme value of an integer field with which the job fits, everything else unchanged.
 
     The largest where more needs more memory (sequence length), the smallest where more needs less (a parallel degree).
     Raises FIELD_INVALID for a path that is no integer field, SOLVE_UNBOUNDED when every value fits.
@@ -130,8 +197,9 @@ def solve(job: Job, path: str, assessor: Assessor) -> int:
         value = _largest(fits, limit)
         if value >= limit:
             raise PeakgateError("SOLVE_UNBOUNDED", f"{path}: every value fits, so it does not decide", hint="solve for another field")
-        return value
-    return _smallest_degree(fits) if path.startswith("parallelism.") else _smallest(fits, limit)
+        return Solved(value, LARGEST)
+    value = _smallest_degree(fits) if path.startswith("parallelism.") else _smallest(fits, limit)
+    return Solved(value, SMALLEST if value else "")
 
 
 def _smallest_degree(fits: Callable[[int], bool]) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from peakgate.calibration import Calibrator
 from peakgate.memory.change import with_changes
-from peakgate.memory.job import Attention, Batch, Checkpointing, Framework, Gpu, Job, Model
+from peakgate.memory.job import Attention, Batch, Checkpointing, Framework, Gpu, Job, Model, Node, Offload
 from peakgate.memory.prediction import Change, FieldError, JobError, LedgerLine, Prediction, TimelinePoint
 from peakgate.server.assess import Assessor
 from peakgate.server.memory import Changes, MemoryModel, Value
@@ -30,7 +30,7 @@ class Card:
 def predict(job: Job) -> Prediction:
     """States 10 GB, 10 GB of activations a sequence, a fifth with flash, a tenth with full checkpointing; the cache adds 20 %.
 
-    A micro-batch of 13 is illegal; an unstated one leaves the answer undecided.
+    A micro-batch of 13 is illegal; an unstated one leaves the answer undecided. An offloaded optimizer moves 5 GB to a node's RAM.
     """
     sequences = job.batch.micro_batch_size or 0
     if sequences == 13 or sequences < 0:
@@ -40,7 +40,8 @@ def predict(job: Job) -> Prediction:
         activations //= 5
     if job.checkpointing.mode == "full":
         activations //= 10
-    states = 10 * GB * (job.model.parameters or GB) // GB
+    host = 5 * GB if job.offload.optimizer == "cpu" else 0
+    states = 10 * GB * (job.model.parameters or GB) // GB - host
     required = states + activations
     device = required * 6 // 5
     return Prediction(
@@ -49,7 +50,7 @@ def predict(job: Job) -> Prediction:
         reserved_bytes=device,
         device_bytes=device,
         required_bytes=required,
-        host_bytes=0,
+        host_bytes=host,
         parameters=job.model.parameters or GB,
         trainable_parameters=job.model.parameters or GB,
         saved_activation_bytes_per_layer=activations,
@@ -147,6 +148,8 @@ def a_job() -> Callable[..., Job]:
         checkpointing: str | None = "none",
         memory_bytes: int | None = 80 * GB,
         gpu: str | None = None,
+        offload: str | None = None,
+        host_memory_bytes: int | None = None,
         parameters: int = GB,
     ) -> Job:
         return Job(
@@ -157,6 +160,8 @@ def a_job() -> Callable[..., Job]:
             attention=Attention(implementation=attention),
             checkpointing=Checkpointing(mode=checkpointing),
             gpu=Gpu(memory_bytes=memory_bytes, type=gpu),
+            offload=Offload(optimizer=offload),
+            node=Node(host_memory_bytes=host_memory_bytes),
         )
 
     return build

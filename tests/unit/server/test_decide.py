@@ -53,6 +53,19 @@ def test_fields_that_only_together_make_it_fit_are_named_together(a_job: AJob, a
     assert [path for path, _ in decision.deciding] == ["attention.implementation", "checkpointing.mode"]
 
 
+def test_what_is_offloaded_must_fit_the_nodes_memory(a_job: AJob, assessor: Assessor) -> None:
+    """5 GB of optimizer states: a node of 5 GB has room, one byte less is a rejection, and an unknown size is not held against the job."""
+    verdicts = [verdict_on(a_job(offload="cpu", host_memory_bytes=size), assessor) for size in (5 * GB, 5 * GB - 1, None)]
+    assert [each.verdict for each in verdicts] == [Verdict.ADMIT, Verdict.REJECT, Verdict.ADMIT]
+    assert verdicts[1].ground is Ground.HOST_TOO_LARGE
+
+
+def test_a_card_that_is_too_small_is_named_before_the_nodes_memory(a_job: AJob, assessor: Assessor) -> None:
+    """Both are too small: the GPU is what the service is asked about."""
+    decision = verdict_on(a_job(offload="cpu", host_memory_bytes=GB, memory_bytes=14 * GB), assessor)
+    assert (decision.verdict, decision.ground) == (Verdict.REJECT, Ground.TOO_LARGE)
+
+
 def test_a_rejection_holds_under_every_favourable_value(a_job: AJob, assessor: Assessor) -> None:
     """The states alone pass the card, whatever is not stated."""
     job = a_job(sequences=10, attention=None, checkpointing=None, memory_bytes=11 * GB)

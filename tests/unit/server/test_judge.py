@@ -6,6 +6,7 @@ from peakgate.calibration import Calibrator
 from peakgate.server.judge import LARGEST_CACHED_BYTES, Judge
 from peakgate.server.memory import MemoryModel
 from peakgate.server.policy import Policy
+from peakgate.server.suggest import Solved
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 GB = 1_000_000_000
@@ -77,7 +78,7 @@ def test_suggest_advises_even_where_predict_does_not(memory: MemoryModel) -> Non
     """It was asked to."""
     advised = a_judge(memory).advise(TrainingJob.FromString(job_bytes()), "batch.micro_batch_size")
     assert advised.suggestions
-    assert (advised.largest_micro_batch_size, advised.solved_value) == (7, 7)
+    assert (advised.largest_micro_batch_size, advised.solved) == (7, Solved(7, "largest"))
 
 
 def test_a_replay_is_asked_for(memory: MemoryModel) -> None:
@@ -86,3 +87,13 @@ def test_a_replay_is_asked_for(memory: MemoryModel) -> None:
     plain, replayed = judge.judge(job_bytes()), judge.judge(job_bytes(), replay=True)
     assert replayed.answer.peak.reserved_bytes == plain.answer.peak.reserved_bytes + 1
     assert judge.cached(job_bytes()) is None
+
+
+def test_what_decides_is_the_first_suggestion_of_both_calls(memory: MemoryModel) -> None:
+    """Predict and Suggest name the field that decides before any change, and it fits."""
+    message = TrainingJob.FromString(job_bytes(sequences=5, memory_bytes=25 * GB))
+    message.ClearField("checkpointing")
+    judge = a_judge(memory)
+    for suggestions in (judge.judge(message.SerializeToString()).answer.suggestions, judge.advise(message, "").suggestions):
+        assert dict(suggestions[0].changes)["checkpointing.mode"].string_value == "full"
+        assert suggestions[0].fits

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import LedgerLine
 from peakgate.server.assess import Assessor
-from peakgate.server.decide import decide
+from peakgate.server.decide import Decision, Ground, Verdict, decide
+from peakgate.server.policy import Policy
 from peakgate.server.reasons import largest_category, reason, warnings
 from peakgate.server.suggest import advise
 
@@ -19,6 +21,12 @@ def reason_for(job: Job, assessor: Assessor) -> str:
     """The reason that a submitter reads."""
     assessment = assessor.assess(job)
     return reason(decide(job, assessment, assessor), assessment, advise(job, assessment, assessor))
+
+
+def warnings_for(job: Job, assessor: Assessor) -> tuple[str, ...]:
+    """The warnings beside the verdict on a job."""
+    assessment = assessor.assess(job)
+    return warnings(decide(job, assessment, assessor), assessment)
 
 
 def test_a_rejection_begins_with_the_category_that_is_too_large(a_job: AJob, assessor: Assessor) -> None:
@@ -52,8 +60,31 @@ def test_no_gpu_is_told_with_all_figures(a_job: AJob, assessor: Assessor) -> Non
 
 def test_retries_are_a_warning_that_names_the_remedy(a_job: AJob, assessor: Assessor) -> None:
     """Only when the cache passes the card."""
-    assert "expandable_segments" in " ".join(warnings(assessor.assess(a_job(memory_bytes=22 * GB))))
-    assert warnings(assessor.assess(a_job())) == ()
+    assert "expandable_segments" in " ".join(warnings_for(a_job(memory_bytes=22 * GB), assessor))
+    assert warnings_for(a_job(), assessor) == ()
+
+
+def test_only_an_admitted_job_is_said_to_run(a_job: AJob, assessor: Assessor) -> None:
+    """The point figure fits and the bound does not: whatever the verdict, it is not that the job runs."""
+    careful = replace(assessor, policy=Policy(operator_reserve_bytes=GB))
+    assessment = replace(careful.assess(a_job(memory_bytes=22 * GB)), bound_bytes=23 * GB)
+    for verdict in (Verdict.REJECT, Verdict.UNDECIDED):
+        assert warnings(Decision(verdict=verdict, ground=Ground.TOO_LARGE), assessment) == ()
+    assert warnings(Decision(verdict=Verdict.ADMIT, ground=Ground.FITS), assessment)
+
+
+def test_an_offload_that_a_node_cannot_hold_begins_with_what_is_offloaded(a_job: AJob, assessor: Assessor) -> None:
+    """The category, both sizes, the field that states the node's memory, and the way out."""
+    text = reason_for(a_job(offload="cpu", host_memory_bytes=2 * GB), assessor)
+    assert text.startswith("optimizer_states: ")
+    assert "5.0 GB of host memory and has 2.0 GB (node.host_memory_bytes)" in text
+    assert "offload.optimizer=none" in text
+
+
+def test_an_offload_to_an_unknown_node_is_a_warning(a_job: AJob, assessor: Assessor) -> None:
+    """That nothing was checked is said; a stated size needs no warning."""
+    assert "not checked" in " ".join(warnings_for(a_job(offload="cpu"), assessor))
+    assert warnings_for(a_job(offload="cpu", host_memory_bytes=6 * GB), assessor) == ()
 
 
 def test_lines_of_a_category_are_added_up() -> None:

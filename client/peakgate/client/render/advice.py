@@ -17,4 +17,10 @@ def print_advice(console: Console, label: str, advice: SuggestResponse) -> None:
     console.print(f"  Largest micro-batch that fits as the job is: {largest or 'none, not even 1'}")
     console.print(f"  Smallest GPU of the catalogue on which the job fits as it is: {advice.smallest_gpu or 'none'}")
     if advice.solved_field:
-        console.print(f"  {advice.solved_field}: the extreme value that fits is {advice.solved_value or 'none'}")
+        console.print(f"  {_solved(advice)}")
+
+
+def _solved(advice: SuggestResponse) -> str:
+    if not advice.solved_value:
+        return f"{advice.solved_field}: no value makes the job fit"
+    return f"{advice.solved_field}: the {advice.solved_limit or 'extreme'} value that fits is {advice.solved_value}"
