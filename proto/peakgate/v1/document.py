@@ -17,7 +17,10 @@ from peakgate.v1.plain import Plain, answer_to_dict, descriptor_of, job_to_dict
 from peakgate.v1.scalars import ScalarError, kind_of, number_of, scalar_of, text_of
 from peakgate.v1.training_job_pb2 import TrainingJob
 
-__all__ = ["DocumentError", "Plain", "answer_to_dict", "job_to_dict", "parse_job"]
+__all__ = ["DocumentError", "Plain", "answer_to_dict", "job_to_dict", "parse_job", "united"]
+
+_UNREADABLE = -1
+"""Stands in a message for a number that could not be read. No field takes it, so that nothing is concluded from a guess."""
 
 _SHORT_MESSAGES = {"peakgate.v1.Method.generation": "mode"}
 """Field -> the member that a bare word sets: `generation: none`."""
@@ -30,10 +33,14 @@ _MAX_DEPTH = 40
 
 
 class DocumentError(Exception):
-    """A document that is no job. `fields` holds (path, what is wrong and what to write) of every bad field, in document order."""
+    """A document that is no job. `fields` holds (path, what is wrong and what to write) of every bad field, in document order.
 
-    def __init__(self, fields: Sequence[tuple[str, str]]) -> None:
+    `job` is what could be read, for those who check the meaning of the rest.
+    """
+
+    def __init__(self, fields: Sequence[tuple[str, str]], job: TrainingJob) -> None:
         self.fields = tuple(fields)
+        self.job = job
         super().__init__("; ".join(f"{path}: {description}" for path, description in self.fields))
 
 
@@ -46,13 +53,24 @@ def parse_job(document: Mapping[str, object]) -> TrainingJob:
     job = TrainingJob()
     reader = _Reader()
     if not isinstance(document, Mapping):
-        raise DocumentError([("job", f"is {kind_of(document)}, needs a mapping with a `model`")])
+        raise DocumentError([("job", f"is {kind_of(document)}, needs a mapping with a `model`")], job)
     reader.message(job, document, "")
     if not job.HasField("model") and not any(path == "model" or path.startswith("model.") for path, _ in reader.errors):
         reader.errors.append(("model", f"is missing, needs exactly one of {_kinds(descriptor_of(job.model))}"))
     if reader.errors:
-        raise DocumentError(reader.errors)
+        raise DocumentError(reader.errors, job)
     return job
+
+
+def united(fields: Sequence[tuple[str, str]], more: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Bad fields of two checks of one document: of `more` only what lies apart from the earlier ones, which explain the rest."""
+    paths = [path for path, _ in fields]
+    return (*fields, *((path, text) for path, text in more if not any(_overlap(path, other) for other in paths)))
+
+
+def _overlap(one: str, other: str) -> bool:
+    shorter, longer = sorted((one, other), key=len)
+    return longer.startswith(shorter) and longer[len(shorter) :][:1] in ("", ".", "[")
 
 
 class _Reader:
@@ -89,6 +107,8 @@ class _Reader:
             self._sub_message(message, field, value, path)
         else:
             scalar = self._scalar(field, value, path)
+            if scalar is None and field.cpp_type == FieldDescriptor.CPPTYPE_INT64:
+                scalar = _UNREADABLE
             if scalar is not None:
                 setattr(message, field.name, scalar)
 

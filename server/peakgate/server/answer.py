@@ -97,9 +97,7 @@ def _peak(assessment: Assessment, coverage: float) -> pb.Peak:
 def _capacity(assessment: Assessment) -> pb.Capacity | None:
     if assessment.capacity is None:
         return None
-    return pb.Capacity(
-        gpu=assessment.capacity.gpu, total_bytes=assessment.capacity.total_bytes, usable_bytes=assessment.usable_bytes
-    )
+    return pb.Capacity(gpu=assessment.capacity.gpu, total_bytes=assessment.capacity.total_bytes, usable_bytes=assessment.usable_bytes)
 
 
 def brief(answer: pb.PredictResponse) -> pb.PredictResponse:

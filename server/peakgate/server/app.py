@@ -20,6 +20,7 @@ from peakgate.server.logs import Logger
 from peakgate.server.memory import MemoryModel, memory_model
 from peakgate.server.requests import SeenRequests
 from peakgate.server.settings import Settings
+from peakgate.server.store.lock import only_server
 from peakgate.server.store.sql import open_store
 from peakgate.server.web import build_app
 
@@ -53,12 +54,17 @@ async def serve(
     settings: Settings, log: Logger, *, memory: MemoryModel | None = None, on_ready: Callable[[Addresses], None] = lambda _: None
 ) -> None:
     """Runs until SIGTERM or SIGINT. Raises PeakgateError when the database cannot be used, OSError when a port is taken."""
+    with only_server(settings.database_url):
+        await _serve(settings, log, memory if memory is not None else memory_model(), on_ready)
+
+
+async def _serve(settings: Settings, log: Logger, memory: MemoryModel, on_ready: Callable[[Addresses], None]) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stopping.set)
     metrics = PrometheusMetrics()
-    core = await _make_core(settings, metrics, log, memory if memory is not None else memory_model())
+    core = await _make_core(settings, metrics, log, memory)
     health_servicer = health.aio.HealthServicer()
     server, grpc_port = await _make_grpc(core, settings, health_servicer)
     web, http_port = _make_web(core, settings, metrics, log)

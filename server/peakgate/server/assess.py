@@ -77,9 +77,7 @@ class Assessor:
         )
 
     def _oom_probability(self, prediction: Prediction, usable_bytes: int) -> float:
-        return self.snapshot.oom_probability(
-            group=prediction.group, required_bytes=prediction.required_bytes, usable_bytes=usable_bytes
-        )
+        return self.snapshot.oom_probability(group=prediction.group, required_bytes=prediction.required_bytes, usable_bytes=usable_bytes)
 
     def changed(self, job: Job, changes: Changes) -> Assessment | None:
         """The figures of the job with `changes`; None when that is no legal job."""

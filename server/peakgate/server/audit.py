@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 
@@ -22,6 +24,9 @@ GATHER_SECONDS = 0.02
 RETRY_SECONDS = (0.1, 0.5, 2.0, 5.0)
 """Waits after failed batches; the last one repeats."""
 
+LATE_SECONDS = 2.0
+"""A row is written within some hundredths of a second; one that waits longer waits for the database."""
+
 LIMIT_BYTES = 256 * 1024 * 1024
 """Of jobs that wait: documents may be large, and a database may be away for long."""
 
@@ -29,11 +34,15 @@ LIMIT_BYTES = 256 * 1024 * 1024
 class AuditQueue:
     """Predictions on their way into the store. One task writes; everything else happens on the event loop."""
 
-    def __init__(self, store: Store, *, limit: int, metrics: Metrics, log: Logger) -> None:
+    def __init__(
+        self, store: Store, *, limit: int, metrics: Metrics, log: Logger, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._store = store
         self._limit = limit
         self._log = log
+        self._monotonic = monotonic
         self._waiting: deque[PredictionRow] = deque()
+        self._put_seconds: deque[float] = deque()
         self._by_name: dict[str, PredictionRow] = {}
         self._by_request: dict[str, PredictionRow] = {}
         self._wake = asyncio.Event()
@@ -58,6 +67,7 @@ class AuditQueue:
             self._dropped.add()
             return False
         self._waiting.append(row)
+        self._put_seconds.append(self._monotonic())
         self._waiting_bytes += len(row.content.job)
         self._by_name[row.prediction] = row
         if row.request_id is not None:
@@ -65,6 +75,11 @@ class AuditQueue:
         self._accepted += 1
         self._wake.set()
         return True
+
+    @property
+    def writable(self) -> bool:
+        """Whether the last write succeeded and no row waits for longer than a write takes."""
+        return self.healthy and (not self._put_seconds or self._monotonic() - self._put_seconds[0] <= LATE_SECONDS)
 
     def by_name(self, prediction: str) -> PredictionRow | None:
         """A row that still waits."""
@@ -85,14 +100,18 @@ class AuditQueue:
         await done
 
     async def stop(self, grace_seconds: float) -> int:
-        """Writes what waits, for at most `grace_seconds`. Returns how many rows were lost."""
+        """Writes what waits, for at most `grace_seconds`. Rows that are lost are logged and counted; returns how many."""
         with suppress(TimeoutError, PeakgateError):
             await asyncio.wait_for(self.flush(), grace_seconds)
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-        return len(self._waiting)
+        lost = len(self._waiting)
+        if lost:
+            self._dropped.add(lost)
+            self._log.error("predictions were not stored", rows=lost, first=self._waiting[0].prediction, last=self._waiting[-1].prediction)
+        return lost
 
     async def _run(self) -> None:
         failures = 0
@@ -126,6 +145,7 @@ class AuditQueue:
     def _forget(self, batch: list[PredictionRow]) -> None:
         for row in batch:
             self._waiting.popleft()
+            self._put_seconds.popleft()
             self._waiting_bytes -= len(row.content.job)
             self._by_name.pop(row.prediction, None)
             if row.request_id is not None:

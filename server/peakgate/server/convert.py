@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import FieldError
-from peakgate.server.errors import PeakgateError
+from peakgate.server.errors import fields_error
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 Setter = Callable[[Message, str, list[FieldError]], object]
@@ -25,15 +25,19 @@ def job_from_message(message: TrainingJob) -> Job:
 
     Raises FIELD_INVALID that lists a missing model and every number that is not finite.
     """
+    job, problems = read_message(message)
+    if problems:
+        raise fields_error(problems)
+    return job
+
+
+def read_message(message: TrainingJob) -> tuple[Job, tuple[FieldError, ...]]:
+    """The same with what is wrong beside it; a number that is not finite is 0 in the job."""
     problems: list[FieldError] = []
     if message.model.WhichOneof("kind") is None:
         words = "preset, hf_config, transformer, operations, profile or parameters"
         problems.append(FieldError(field="model", description=f"is missing: state exactly one of {words}"))
-    job = cast("Job", _build(Job, message, "", problems))
-    if problems:
-        text = "; ".join(f"{each.field}: {each.description}" for each in problems)
-        raise PeakgateError("FIELD_INVALID", text, fields=tuple(problems))
-    return job
+    return cast("Job", _build(Job, message, "", problems)), tuple(problems)
 
 
 def plain_struct(struct: struct_pb2.Struct, path: str, problems: list[FieldError]) -> dict[str, object]:
@@ -82,15 +86,11 @@ def _reader(name: str, hint: object) -> Setter:
     if get_origin(inner) is tuple:
         return _list_reader(name, get_args(inner)[0])
     if get_origin(inner) is Mapping:
-        return lambda message, path, problems: (
-            plain_struct(getattr(message, name), path, problems) if message.HasField(name) else None
-        )
+        return lambda message, path, problems: plain_struct(getattr(message, name), path, problems) if message.HasField(name) else None
     if dataclasses.is_dataclass(inner):
         kind = cast("type", inner)
         if optional:
-            return lambda message, path, problems: (
-                _build(kind, getattr(message, name), path, problems) if message.HasField(name) else None
-            )
+            return lambda message, path, problems: _build(kind, getattr(message, name), path, problems) if message.HasField(name) else None
         return lambda message, path, problems: _build(kind, getattr(message, name), path, problems)
     return _scalar_reader(name, optional=optional, is_float=inner is float)
 

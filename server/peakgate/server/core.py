@@ -17,6 +17,7 @@ from peakgate.server.errors import PeakgateError
 from peakgate.server.interceptor import Guard
 from peakgate.server.judge import Judge
 from peakgate.server.learning import Learner
+from peakgate.server.limits import LARGEST_MESSAGE_BYTES
 from peakgate.server.logs import Logger
 from peakgate.server.memory import MemoryModel
 from peakgate.server.metrics import Metrics
@@ -30,9 +31,6 @@ from peakgate.v1.calibration_service_pb2_grpc import add_CalibrationServiceServi
 from peakgate.v1.catalog_service_pb2_grpc import add_CatalogServiceServicer_to_server
 from peakgate.v1.prediction_service_pb2_grpc import add_PredictionServiceServicer_to_server
 from peakgate.v1.telemetry_service_pb2_grpc import add_TelemetryServiceServicer_to_server
-
-LARGEST_MESSAGE_BYTES = 1 << 20
-"""1 MiB: a thousand times a usual job, and four times the largest batch of peaks. gRPC refuses more with RESOURCE_EXHAUSTED."""
 
 SWEEP_SECONDS = 30.0
 """Between looks for ended jobs that were not learned from, and for a calibration that another replica has moved on."""
@@ -72,6 +70,8 @@ class Core:
         self._guard = Guard(metrics, log)
         self._tasks: list[asyncio.Task[None]] = []
         self.ready = False
+        self.lost_predictions = 0
+        """Answered predictions that a stop could not write."""
 
     def build_server(
         self, *, interceptors: Sequence[grpc.aio.ServerInterceptor] = (), options: Sequence[tuple[str, object]] = ()
@@ -104,9 +104,7 @@ class Core:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        lost = await self.audit.stop(grace_seconds)
-        if lost:
-            self._log.error("predictions were not stored", rows=lost)
+        self.lost_predictions = await self.audit.stop(grace_seconds)
         self.predictor.close()
         await asyncio.to_thread(self.store.close)
 

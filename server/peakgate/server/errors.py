@@ -24,7 +24,6 @@ class Code:
 INVALID_ARGUMENT = Code("INVALID_ARGUMENT", 3, 400)
 NOT_FOUND = Code("NOT_FOUND", 5, 404)
 ALREADY_EXISTS = Code("ALREADY_EXISTS", 6, 409)
-RESOURCE_EXHAUSTED = Code("RESOURCE_EXHAUSTED", 8, 429)
 FAILED_PRECONDITION = Code("FAILED_PRECONDITION", 9, 400)
 INTERNAL = Code("INTERNAL", 13, 500)
 UNAVAILABLE = Code("UNAVAILABLE", 14, 503)
@@ -41,7 +40,7 @@ CODES: dict[str, Code] = {
     "REQUEST_ID_REUSED": ALREADY_EXISTS,
     "PAGE_TOKEN_INVALID": INVALID_ARGUMENT,
     "BATCH_TOO_LARGE": INVALID_ARGUMENT,
-    "BODY_TOO_LARGE": RESOURCE_EXHAUSTED,
+    "DOCUMENT_TOO_LARGE": INVALID_ARGUMENT,
     "BODY_NOT_JSON": INVALID_ARGUMENT,
     "CONTENT_TYPE_UNSUPPORTED": INVALID_ARGUMENT,
     "STORE_UNAVAILABLE": UNAVAILABLE,
@@ -49,7 +48,7 @@ CODES: dict[str, Code] = {
 }
 """ErrorInfo reason -> code. Part of the interface: rows are only added."""
 
-HTTP_STATUS: dict[str, int] = {"BODY_TOO_LARGE": 413, "CONTENT_TYPE_UNSUPPORTED": 415}
+HTTP_STATUS: dict[str, int] = {"DOCUMENT_TOO_LARGE": 413, "CONTENT_TYPE_UNSUPPORTED": 415}
 """Reasons for which HTTP knows a closer status than that of the gRPC code."""
 
 
@@ -77,6 +76,11 @@ class PeakgateError(Exception):
 def field_error(path: str, description: str, *, reason: str = "FIELD_INVALID") -> PeakgateError:
     """An error about one field."""
     return PeakgateError(reason, f"{path}: {description}", fields=(FieldError(field=path, description=description),))
+
+
+def fields_error(fields: tuple[FieldError, ...]) -> PeakgateError:
+    """An error about several fields, of several kinds."""
+    return PeakgateError("FIELD_INVALID", "; ".join(f"{each.field}: {each.description}" for each in fields), fields=fields)
 
 
 def from_job_error(error: JobError) -> PeakgateError:

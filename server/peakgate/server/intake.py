@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from peakgate.server.clock import from_timestamp
-from peakgate.server.store.records import FLAGS, OTHER_FLAG, PeakRow
+from peakgate.server.store.records import FLAGS, SOURCES, PeakRow
 from peakgate.v1.telemetry_service_pb2 import NodeInfo, PeakSample
 
 UUID = re.compile(r"(GPU|MIG)-[0-9A-Za-z/_-]{4,120}")
@@ -35,7 +35,7 @@ class Refusal:
 
 def accept(sample: PeakSample, node: NodeInfo, *, received_us: int) -> PeakRow | Refusal:
     """The row to store, or the first reason against it. Times that are not stated are the moment of receipt."""
-    for check in (_check_node, _check_text, _check_uuid, _check_peak, _check_card, _check_torch, _check_numbers, _check_times):
+    for check in (_check_node, _check_text, _check_words, _check_uuid, _check_peak, _check_card, _check_torch, _check_numbers, _check_times):
         refusal = check(sample, node)
         if refusal is not None:
             return refusal
@@ -53,6 +53,16 @@ def _check_text(sample: PeakSample, _node: NodeInfo) -> Refusal | None:
         text: str = getattr(sample, name)
         if len(text) > LONGEST_TEXT or "\x00" in text:
             return Refusal(reason="TEXT_INVALID", message=f"{name} is longer than {LONGEST_TEXT} characters or holds a zero byte")
+    return None
+
+
+def _check_words(sample: PeakSample, _node: NodeInfo) -> Refusal | None:
+    """An unknown word may say that the figure is not what it seems, so it is not taken for one that is known."""
+    if sample.source and sample.source not in SOURCES:
+        return Refusal(reason="SOURCE_UNKNOWN", message=f"source is {sample.source[:64]!r}; known are {', '.join(SOURCES)}")
+    unknown = next((flag for flag in sample.flags if flag not in FLAGS), None)
+    if unknown is not None:
+        return Refusal(reason="FLAG_UNKNOWN", message=f"flags holds {unknown[:64]!r}; known are {', '.join(FLAGS)}")
     return None
 
 
@@ -110,7 +120,7 @@ def _row(sample: PeakSample, node: NodeInfo, received_us: int) -> PeakRow:
         gpu_name=sample.gpu_name,
         gpu_total_bytes=sample.gpu_total_bytes,
         peak_bytes=int(sample.peak_bytes),
-        source=sample.source[:32],
+        source=sample.source,
         torch_allocated_bytes=sample.torch_allocated_bytes,
         torch_reserved_bytes=sample.torch_reserved_bytes,
         first_us=from_timestamp(sample.first_time) if sample.HasField("first_time") else received_us,
@@ -130,5 +140,5 @@ def _row(sample: PeakSample, node: NodeInfo, received_us: int) -> PeakRow:
 def _flags(sample: PeakSample) -> int:
     bits = 0
     for flag in sample.flags:
-        bits |= FLAGS.get(flag, OTHER_FLAG)
+        bits |= FLAGS[flag]
     return bits

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 
 from peakgate.calibration import Snapshot
 from peakgate.memory.job import Job
-from peakgate.memory.prediction import JobError
+from peakgate.memory.prediction import FieldError, JobError
 from peakgate.server import answer
 from peakgate.server.assess import Assessment, Assessor
-from peakgate.server.convert import job_from_message
+from peakgate.server.convert import read_message
 from peakgate.server.decide import Decision, Ground, decide, retries
-from peakgate.server.errors import from_job_error
+from peakgate.server.errors import PeakgateError, fields_error, from_job_error
 from peakgate.server.memory import MemoryModel
 from peakgate.server.policy import Policy
 from peakgate.server.store.records import PredictionContent
 from peakgate.server.suggest import Advice, Solved, advise, largest_micro_batch_size, smallest_gpu, solve
+from peakgate.v1.document import united
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -77,7 +78,7 @@ class Judge:
         """The answer to a job. Raises PeakgateError when it cannot be judged."""
         assessor = self._assessor
         message = TrainingJob.FromString(job_bytes)
-        response = self._answer(job_from_message(message), assessor, replay=replay)[0]
+        response = self._answer(self._job(message), assessor, replay=replay)[0]
         content = _content(response, job_bytes, message.name, self.memory.version)
         return Judged(answer=response, brief=answer.brief(response), content=content, snapshot=assessor.snapshot)
 
@@ -92,7 +93,7 @@ class Judge:
     def advise(self, message: TrainingJob, solve_path: str) -> Advised:
         """Changes for a job, and inverted fields. Raises PeakgateError when it cannot be judged, or the path not be solved."""
         assessor = self._assessor
-        job = job_from_message(message)
+        job = self._job(message)
         response, assessment, advice = self._answer(job, assessor)
         if not advice:
             advice = advise(job, assessment, assessor)  # what a job that fits is not told unasked
@@ -103,6 +104,22 @@ class Judge:
             smallest_gpu=smallest_gpu(job, assessor),
             solved=solve(job, solve_path, assessor) if solve_path else Solved(0, ""),
         )
+
+    def refused(self, message: TrainingJob, known: tuple[FieldError, ...]) -> PeakgateError:
+        """One error that names `known` bad fields and every other one: what cannot be read, and what has no meaning."""
+        job, unread = read_message(message)
+        found = _united(known, unread)
+        try:
+            self.memory.predict(job)
+        except JobError as error:
+            found = _united(found, error.fields)
+        return fields_error(found)
+
+    def _job(self, message: TrainingJob) -> Job:
+        job, unread = read_message(message)
+        if unread:
+            raise self.refused(message, ())
+        return job
 
     def _answer(self, job: Job, assessor: Assessor, *, replay: bool = False) -> tuple[PredictResponse, Assessment, tuple[Advice, ...]]:
         try:
@@ -119,6 +136,11 @@ class Judge:
             calibration_version=assessor.snapshot.version,
         )
         return response, assessment, advice
+
+
+def _united(fields: tuple[FieldError, ...], more: tuple[FieldError, ...]) -> tuple[FieldError, ...]:
+    pairs = united(*([(each.field, each.description) for each in fields_] for fields_ in (fields, more)))
+    return tuple(FieldError(field=path, description=text) for path, text in pairs)
 
 
 def _content(response: PredictResponse, job_bytes: bytes, job_name: str, model_version: str) -> PredictionContent:

@@ -24,7 +24,7 @@ class Logger(Protocol):
 
 
 class QuietLogger:
-    """The null twin: only a defect is worth a line on standard error, through the standard library."""
+    """The null twin: only a defect or a loss is worth a line on standard error, through the standard library."""
 
     def info(self, event: str, **fields: object) -> None:
         """Nothing."""
@@ -33,7 +33,8 @@ class QuietLogger:
         """Nothing."""
 
     def error(self, event: str, **fields: object) -> None:
-        """Nothing: the caller's answer carries the error."""
+        """One line: what no caller's answer can carry any more, such as predictions that were lost at a stop."""
+        logging.getLogger("peakgate").error("%s %s", event, fields)
 
     def exception(self, event: str, **fields: object) -> None:
         """The traceback, since the answer holds only an incident id."""

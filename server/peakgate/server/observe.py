@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from peakgate.calibration import Observation
 from peakgate.server.clock import MICROSECONDS
-from peakgate.server.store.records import FLAGS, OTHER_FLAG, Attempt, PeakRow
+from peakgate.server.store.records import FLAGS, Attempt, PeakRow
 
 LARGEST_CACHE_RATIO = 1.35
 """Reserved over allocated: 1.26 to 1.35 were printed for full fine-tunes (llama-cookbook issues 41 and 165), so the blocks in use
@@ -46,7 +46,7 @@ def observe(attempt: Attempt, *, model_version: str) -> Observed:
     if attempt.event == "oom":
         whole_card = peak_bytes >= EXCLUSIVE_CARD_RATIO * total_bytes
         return _bounded(attempt, worst, lower_bytes=max(peak_bytes, total_bytes) if whole_card else peak_bytes, upper_bytes=None)
-    if _has(worst, "preallocated", "mps") or worst.flags & OTHER_FLAG:
+    if _has(worst, "preallocated", "mps"):
         return _dropped(worst, "PEAK_NOT_OF_THE_JOB", "the process takes memory ahead of need, or shares its figure with others")
     if attempt.event in ("failed", "cancelled") or _has(worst, "censored", "truncated"):
         return _bounded(attempt, worst, lower_bytes=peak_bytes, upper_bytes=None)

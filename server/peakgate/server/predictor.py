@@ -10,11 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from weakref import WeakValueDictionary
 
+from peakgate.memory.prediction import FieldError
 from peakgate.server.answer import unpack
 from peakgate.server.audit import AuditQueue
 from peakgate.server.clock import Clock, to_timestamp
 from peakgate.server.errors import PeakgateError, field_error
 from peakgate.server.judge import Judge, Judged
+from peakgate.server.limits import check_size
 from peakgate.server.metrics import Metrics
 from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.requests import SeenRequests, check_request_id
@@ -25,7 +27,7 @@ from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 PREFIX = "predictions/"
-AWAY = "the database is away: this answer rests on the last calibration that was read, and waits in memory to be stored"
+AWAY = "the database is away or slow: this answer rests on the last calibration that was read, and waits in memory to be stored"
 UNKNOWN_REQUEST = "the database is away: whether this request_id was answered before could not be looked up"
 NOT_STORED = "this prediction was not stored, because the queue to the database is full: the job cannot be joined to it"
 
@@ -69,6 +71,7 @@ class Predictor:
     async def predict(self, request: pb.PredictRequest) -> PredictResponse:
         """The answer to a job. Raises PeakgateError when it cannot be judged, and then nothing is stored."""
         job_bytes = request.job.SerializeToString(deterministic=True)
+        check_size(request.job, len(job_bytes))
         if request.replay:
             return self._copy(await self._replayed(job_bytes), brief=request.brief)
         if not self._store.keeps or request.validate_only:
@@ -77,11 +80,18 @@ class Predictor:
             return await self._predict_once(request, job_bytes)
         return self._stored(await self._judged(job_bytes), brief=request.brief)
 
+    async def refused(self, job: TrainingJob, known: tuple[FieldError, ...]) -> PeakgateError:
+        """One error that names the bad fields of a document and of the job that could be read from it."""
+        check_size(job, job.ByteSize())
+        return await asyncio.get_running_loop().run_in_executor(self._judging, self._judge.refused, job, known)
+
     async def suggest(self, request: pb.SuggestRequest) -> pb.SuggestResponse:
         """Changes for a job; nothing is stored. Raises PeakgateError when it cannot be judged."""
         if request.limit < 0:
             raise field_error("limit", f"is {request.limit}; state 0 for all")
-        job = TrainingJob.FromString(request.job.SerializeToString())
+        job_bytes = request.job.SerializeToString()
+        check_size(request.job, len(job_bytes))
+        job = TrainingJob.FromString(job_bytes)
         advised = await asyncio.get_running_loop().run_in_executor(self._advising, self._judge.advise, job, request.solve)
         return pb.SuggestResponse(
             prediction=advised.answer,
@@ -150,7 +160,7 @@ class Predictor:
             answer.prediction = row.prediction
         else:
             answer.warnings.append(NOT_STORED)
-        if not self._audit.healthy:
+        if not self._audit.writable:
             answer.warnings.append(AWAY)
         return answer
 

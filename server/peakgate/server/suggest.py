@@ -75,7 +75,7 @@ def _listed(job: Job, assessment: Assessment, assessor: Assessor, deciding: Chan
     """What decides, what the service itself knows to help, and the memory model's list; each set of changes once."""
     fixes = assessor.memory.fixes(job)
     known = next((each for each in fixes if sorted(each.changes) == sorted(deciding)), None)
-    own = (known or _statement(deciding),) if deciding else ()
+    own: tuple[Change, ...] = (known or _statement(deciding),) if deciding else ()
     if retries(assessment):
         own += (EXPANDABLE_SEGMENTS,)
     if not assessment.host_fits and "optimizer_states" in assessment.offloaded:

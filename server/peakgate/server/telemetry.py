@@ -46,9 +46,9 @@ class TelemetryService(TelemetryServiceServicer):
     async def StreamPeaks(
         self, request_iterator: AsyncIterator[pb.StreamPeaksRequest], context: Context
     ) -> AsyncIterator[pb.StreamPeaksResponse]:
-        """The same over one stream: one answer a message, in order."""
+        """The same over one stream: one answer a message, in order. A batch that is refused as a whole is answered row by row."""
         async for message in request_iterator:
-            yield pb.StreamPeaksResponse(ack=await self._take(message.batch))
+            yield pb.StreamPeaksResponse(ack=await self._take_or_refuse(message.batch))
 
     async def ReportJobEvent(self, request: pb.ReportJobEventRequest, context: Context) -> pb.ReportJobEventResponse:
         """Stores the start or the end of a job, and learns from its end."""
@@ -72,9 +72,16 @@ class TelemetryService(TelemetryServiceServicer):
         ended = {row.prediction for row in rows if row.ended and row.pid == 0 and row.prediction}
         if ended:
             await self._learn(ended)
-        return pb.ReportPeaksResponse(
-            sequence=request.sequence, stored=len(rows), refused=refused, server_time=to_timestamp(received_us)
-        )
+        return pb.ReportPeaksResponse(sequence=request.sequence, stored=len(rows), refused=refused, server_time=to_timestamp(received_us))
+
+    async def _take_or_refuse(self, batch: pb.ReportPeaksRequest) -> pb.ReportPeaksResponse:
+        try:
+            _check_batch(batch)
+        except PeakgateError as error:
+            refused = [pb.RefusedPeak(index=index, reason=error.reason, message=error.message) for index in range(len(batch.peaks))]
+            self._count(refused, batch.node)
+            return pb.ReportPeaksResponse(sequence=batch.sequence, refused=refused, server_time=to_timestamp(self._clock()))
+        return await self._take(batch)
 
     async def _store_event(self, event: EventRow) -> None:
         if event.prediction:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -11,12 +10,15 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from peakgate.memory.prediction import FieldError
-from peakgate.server.core import LARGEST_MESSAGE_BYTES, Core
+from peakgate.server.core import Core
 from peakgate.server.errors import PeakgateError, field_error, to_json
 from peakgate.server.exposition import PrometheusMetrics
 from peakgate.server.interceptor import as_peakgate_error
+from peakgate.server.limits import LARGEST_DOCUMENT_BYTES, too_large
 from peakgate.server.logs import Logger
+from peakgate.server.predictor import Predictor
 from peakgate.v1.document import DocumentError, answer_to_dict, parse_job
+from peakgate.v1.json_text import JsonError, read_json
 from peakgate.v1.prediction_service_pb2 import PredictRequest
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -38,12 +40,14 @@ def build_app(core: Core, metrics: PrometheusMetrics, log: Logger) -> Starlette:
     async def readyz(_request: Request) -> Response:
         if not core.ready:
             return PlainTextResponse("not ready: starting or stopping\n", status_code=503)
-        database = "ok" if core.audit.healthy else "away: answers rest on the last calibration that was read"
-        return PlainTextResponse(f"ready\ndatabase: {database}\n")
+        if not core.audit.writable:
+            text = "not ready: the database is away or slow, so predictions wait in memory; answers rest on the last calibration\n"
+            return PlainTextResponse(text, status_code=503)
+        return PlainTextResponse("ready\ndatabase: ok\n")
 
     async def predict(request: Request) -> Response:
         try:
-            answer = await core.predictor.predict(await _read_request(request))
+            answer = await core.predictor.predict(await _read_request(request, core.predictor))
         except Exception as error:  # noqa: BLE001 - the outermost frame of a call
             known = as_peakgate_error(error, METHOD, log)
             metrics.series("peakgate_rpcs_total", method=METHOD, code=known.code.name).add()
@@ -62,7 +66,7 @@ def build_app(core: Core, metrics: PrometheusMetrics, log: Logger) -> Starlette:
     )
 
 
-async def _read_request(request: Request) -> PredictRequest:
+async def _read_request(request: Request, predictor: Predictor) -> PredictRequest:
     """The job document in the body; `request_id`, `validate_only` and `brief` in the query."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
@@ -71,7 +75,7 @@ async def _read_request(request: Request) -> PredictRequest:
         )
     query = request.query_params
     return PredictRequest(
-        job=_parse(await _read_body(request)),
+        job=await _parse(await _read_body(request), predictor),
         request_id=query.get("request_id", ""),
         validate_only=_flag("validate_only", query.get("validate_only", "")),
         brief=_flag("brief", query.get("brief", "")),
@@ -83,23 +87,33 @@ async def _read_body(request: Request) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > LARGEST_MESSAGE_BYTES:
-            raise PeakgateError("BODY_TOO_LARGE", f"the body is larger than {LARGEST_MESSAGE_BYTES} bytes", hint="send a smaller document")
+        if len(body) > LARGEST_DOCUMENT_BYTES:
+            raise too_large("the body", int(request.headers.get("content-length", len(body))), LARGEST_DOCUMENT_BYTES)
     return bytes(body)
 
 
-def _parse(body: bytes) -> TrainingJob:
+async def _parse(body: bytes, predictor: Predictor) -> TrainingJob:
     try:
-        document = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise PeakgateError("BODY_NOT_JSON", f"the body is not JSON: {error}", hint="send one job document as JSON") from error
+        document = read_json(body.decode())
+    except UnicodeDecodeError as error:
+        raise _not_json(f"is no text in UTF-8 (byte {error.start})") from error
+    except JsonError as error:
+        raise _not_json(error.message, error.fields) from error
     if not isinstance(document, dict):
-        raise PeakgateError("BODY_NOT_JSON", "the body is no JSON object: send one job document", hint="send one job document as JSON")
+        raise _not_json("is no JSON object: send one job document")
     try:
         return parse_job(document)
     except DocumentError as error:
-        fields = tuple(FieldError(field=path, description=description) for path, description in error.fields)
-        raise PeakgateError("FIELD_INVALID", "; ".join(f"{each.field}: {each.description}" for each in fields), fields=fields) from error
+        raise await predictor.refused(error.job, _field_errors(error.fields)) from error
+
+
+def _not_json(problem: str, fields: Sequence[tuple[str, str]] = ()) -> PeakgateError:
+    reason = "FIELD_INVALID" if fields else "BODY_NOT_JSON"
+    return PeakgateError(reason, f"the body {problem}", fields=_field_errors(fields), hint="send one job document as JSON")
+
+
+def _field_errors(fields: Sequence[tuple[str, str]]) -> tuple[FieldError, ...]:
+    return tuple(FieldError(field=path, description=description) for path, description in fields)
 
 
 def _flag(name: str, text: str) -> bool:

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ def test_a_bad_document_is_one_error_with_every_field(running: Any) -> None:
     status, answer = post(running, bad)
     error = answer["error"]
     assert (status, error["code"], error["reason"]) == (400, "INVALID_ARGUMENT", "FIELD_INVALID")
-    assert {"batch.sequnce_length", "optimizer"} <= {each["field"] for each in error["fields"]}
+    assert {each["field"] for each in error["fields"]} == {"batch.sequnce_length", "optimizer", "batch.micro_batch_size"}
     assert post(running, JOB)[0] == 200
 
 
@@ -114,13 +115,21 @@ def test_a_body_that_is_no_json_object_is_refused(body: bytes, running: Any) -> 
     """Also one that is nested too deeply, or holds a number of thousands of digits."""
     status, answer = post(running, body)
     assert (status, answer["error"]["reason"]) == (400, "BODY_NOT_JSON")
+    assert not any(word in answer["error"]["message"] for word in ("recursion", "sys.", "codec"))
     assert post(running, JOB)[0] == 200
+
+
+def test_a_key_that_is_stated_twice_is_refused(running: Any) -> None:
+    """Which of the two counts would be a guess."""
+    status, answer = post(running, b'{"model": {"preset": "gpt2"}, "gpu": {"type": "t4-16gb", "type": "h100-80gb"}}')
+    assert (status, answer["error"]["reason"]) == (400, "FIELD_INVALID")
+    assert [each["field"] for each in answer["error"]["fields"]] == ["type"]
 
 
 def test_a_ten_megabyte_body_is_refused(running: Any) -> None:
     """413, read no further than the limit, and the service goes on."""
     status, answer = post(running, b'{"name": "' + b"x" * 10_000_000 + b'"}')
-    assert (status, answer["error"]["reason"]) == (413, "BODY_TOO_LARGE")
+    assert (status, answer["error"]["reason"]) == (413, "DOCUMENT_TOO_LARGE")
     assert post(running, JOB)[0] == 200
 
 
@@ -166,6 +175,37 @@ def test_a_service_that_cannot_start_says_why(arguments: str, want_status: int, 
     assert found.returncode == want_status
     assert want_text in found.stderr
     assert "Traceback" not in found.stderr
+
+
+def test_a_second_server_on_one_file_is_refused(run_service: Any, tmp_path: Path) -> None:
+    """The reason and both ways out; when the first has ended, the file is free."""
+    arguments = f"grpc_port=0, http_port=0, database_url='sqlite:///{tmp_path}/store.sqlite3'"
+    code = f"from peakgate.server.main import run_server; raise SystemExit(run_server({arguments}))"
+    with run_service():
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+        assert found.returncode == 4
+        assert "another server uses" in found.stderr
+        assert "PostgreSQL" in found.stderr
+    with run_service() as again:
+        assert post(again, JOB)[0] == 200
+
+
+def test_a_database_that_cannot_be_written_is_not_ready(run_service: Any, tmp_path: Path) -> None:
+    """Somebody holds the file: soon the answers say so, a load balancer is told, and what could not be written is logged at the stop."""
+    with run_service() as running:
+        blocker = sqlite3.connect(tmp_path / "store.sqlite3", isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        post(running, JOB)
+        until = time.monotonic() + 8
+        while not any("away or slow" in text for text in post(running, JOB)[1]["warnings"]):
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        status, text = call(running, "GET", "/readyz")
+        assert (status, text.split(b":")[0]) == (503, b"not ready")
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(60) == 0
+        assert "predictions were not stored" in running.process.stderr.read()
+        blocker.close()
 
 
 def test_a_taken_port_is_named(running: Any, tmp_path: Path) -> None:

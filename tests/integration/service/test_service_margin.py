@@ -27,8 +27,13 @@ TOTAL_BYTES = 85_520_809_984
 def a_peak(prediction: str, peak_bytes: float, **changes: object) -> telemetry_pb.PeakSample:
     """The whole job on the first GPU of node n1."""
     values: dict[str, object] = {
-        "node": "n1", "gpu_uuid": GPU + "0", "gpu_total_bytes": TOTAL_BYTES, "job": "7", "prediction": prediction,
-        "peak_bytes": peak_bytes, "source": "sampled",
+        "node": "n1",
+        "gpu_uuid": GPU + "0",
+        "gpu_total_bytes": TOTAL_BYTES,
+        "job": "7",
+        "prediction": prediction,
+        "peak_bytes": peak_bytes,
+        "source": "sampled",
     }
     return telemetry_pb.PeakSample(**(values | changes))  # type: ignore[arg-type]  # protobuf checks the types
 
@@ -194,15 +199,19 @@ async def test_a_stream_answers_each_batch_in_order(service: Any, a_job: AJob) -
     assert found.stored.state == "running"
 
 
-async def test_a_bad_batch_ends_its_stream_with_a_status(service: Any, refusal: Any) -> None:
-    """The agent reads the reason as it does from a unary call."""
+async def test_a_bad_batch_is_refused_row_by_row_and_its_stream_lives_on(service: Any) -> None:
+    """Too many rows, or nobody who reports: each row has the reason, and the next batch is stored."""
+    nameless = a_batch(a_peak("", 1e9), sequence=2)
+    nameless.node.node = ""
+    batches = [a_batch(*(a_peak("", 1e9) for _ in range(257))), nameless, a_batch(a_peak("", 1e9), sequence=3)]
 
-    async def batches() -> AsyncIterator[telemetry_pb.StreamPeaksRequest]:
-        yield telemetry_pb.StreamPeaksRequest(batch=a_batch(*(a_peak("", 1e9) for _ in range(257))))
+    async def stream() -> AsyncIterator[telemetry_pb.StreamPeaksRequest]:
+        for batch in batches:
+            yield telemetry_pb.StreamPeaksRequest(batch=batch)
 
-    with pytest.raises(grpc.RpcError) as caught:
-        _ = [response async for response in service.telemetry.StreamPeaks(batches())]
-    assert refusal(caught.value).reason == "BATCH_TOO_LARGE"
+    acks = [response.ack async for response in service.telemetry.StreamPeaks(stream())]
+    assert [(ack.sequence, ack.stored, len(ack.refused)) for ack in acks] == [(1, 0, 257), (2, 0, 1), (3, 1, 0)]
+    assert [ack.refused[0].reason for ack in acks[:2]] == ["BATCH_TOO_LARGE", "FIELD_INVALID"]
 
 
 async def test_two_services_on_one_database_share_the_margin(start_service: Any, a_job: AJob) -> None:

@@ -237,14 +237,30 @@ async def test_every_bad_field_is_named_at_once(service: Any, a_job: AJob, refus
     assert {"attention.implementation", "batch.micro_batch_size", "checkpointing.mode"} <= set(refusal(caught.value).fields)
 
 
-async def test_a_ten_megabyte_job_is_refused_and_the_service_stays_up(service: Any, a_job: AJob) -> None:
-    """gRPC says which limit; the next job is served."""
-    job = a_job()
-    job.name = "x" * 10_000_000
+async def test_numbers_that_cannot_be_read_are_named_beside_what_has_no_meaning(service: Any, a_job: AJob, refusal: Any) -> None:
+    """Not a number, an unknown word and an unknown GPU come in one error."""
+    job = a_job(gpu="h100-80bg")
+    job.dropout.hidden, job.attention.implementation = math.nan, "flsh"
     with pytest.raises(grpc.RpcError) as caught:
         await service.predictions.Predict(pb.PredictRequest(job=job))
-    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert "1048576" in str(caught.value.details())
+    assert set(refusal(caught.value).fields) == {"dropout.hidden", "attention.implementation", "gpu.type"}
+    assert refusal(caught.value).reason == "FIELD_INVALID"
+
+
+@pytest.mark.parametrize("size_bytes", [100_000, 10_000_000])
+async def test_a_large_job_is_refused_and_the_service_stays_up(size_bytes: int, service: Any, a_job: AJob, refusal: Any) -> None:
+    """INVALID_ARGUMENT with the limit and the remedy, from both calls that take a job; the next job is served."""
+    job = a_job()
+    job.name = "x" * size_bytes
+    for call, request in (
+        (service.predictions.Predict, pb.PredictRequest(job=job)),
+        (service.predictions.Suggest, pb.SuggestRequest(job=job)),
+    ):
+        with pytest.raises(grpc.RpcError) as caught:
+            await call(request)
+        assert (refusal(caught.value).code, refusal(caught.value).reason) == (grpc.StatusCode.INVALID_ARGUMENT, "DOCUMENT_TOO_LARGE")
+        assert "65536 bytes" in str(caught.value.details())
+        assert "leave out" in str(caught.value.details())
     assert (await service.predictions.Predict(pb.PredictRequest(job=a_job()))).verdict == VERDICT_ADMIT
 
 
@@ -273,7 +289,7 @@ async def test_the_database_may_be_away(service: Any, a_job: AJob, tmp_path: Pat
             while service.core.audit.healthy:  # noqa: ASYNC110 - the queue tells nobody else
                 await asyncio.sleep(0.01)
         answer = await service.predictions.Predict(pb.PredictRequest(job=a_job()))
-        assert any("database is away" in warning for warning in answer.warnings)
+        assert any("database is away or slow" in warning for warning in answer.warnings)
         assert answer.verdict == VERDICT_ADMIT
     finally:
         blocker.execute("ALTER TABLE hidden RENAME TO predictions")

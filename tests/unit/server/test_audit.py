@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from peakgate.server.audit import AuditQueue
+from peakgate.server.audit import LATE_SECONDS, AuditQueue
 from peakgate.server.errors import PeakgateError
 from peakgate.server.logs import QuietLogger
 from peakgate.server.metrics import NullMetrics
@@ -32,8 +32,18 @@ class RecordingStore(NullStore):
 def a_row(name: str) -> PredictionRow:
     """A row whose request id is its name."""
     content = PredictionContent(
-        job=b"", job_digest="", job_name="", verdict="ADMIT", group="", required_bytes=0, device_bytes=0, bound_bytes=0, total_bytes=0,
-        model_version="", calibration_version="", answer=b"",
+        job=b"",
+        job_digest="",
+        job_name="",
+        verdict="ADMIT",
+        group="",
+        required_bytes=0,
+        device_bytes=0,
+        bound_bytes=0,
+        total_bytes=0,
+        model_version="",
+        calibration_version="",
+        answer=b"",
     )
     return PredictionRow(prediction=name, created_us=0, request_id=name, request_digest="", content=content)
 
@@ -85,6 +95,33 @@ async def test_rows_outlive_a_database_that_goes_away() -> None:
     await queue.flush()
     assert store.rows == ["a"]
     assert await queue.stop(1) == 0
+
+
+async def test_a_row_that_waits_too_long_is_noticed_before_its_write_fails() -> None:
+    """A database may be slow without failing: then the clock says so."""
+    now = [0.0]
+    queue = AuditQueue(RecordingStore(), limit=9, metrics=NullMetrics(), log=QuietLogger(), monotonic=lambda: now[0])
+    assert queue.writable
+    queue.put(a_row("a"))
+    assert queue.writable
+    now[0] = LATE_SECONDS + 0.1
+    assert not queue.writable
+    queue.start()
+    await queue.flush()
+    assert queue.writable
+    assert await queue.stop(1) == 0
+
+
+async def test_rows_that_a_stop_cannot_write_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """How many, and which."""
+    store = RecordingStore()
+    store.away = True
+    queue = a_queue(store)
+    for name in ("a", "b", "c"):
+        queue.put(a_row(name))
+    assert await queue.stop(0.05) == 3
+    assert "'rows': 3" in caplog.text
+    assert "'first': 'a'" in caplog.text
 
 
 async def test_a_stop_writes_what_waits() -> None:

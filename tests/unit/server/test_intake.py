@@ -7,7 +7,7 @@ import math
 import pytest
 
 from peakgate.server.intake import Refusal, accept
-from peakgate.server.store.records import OTHER_FLAG, PeakRow
+from peakgate.server.store.records import PeakRow
 from peakgate.v1.telemetry_service_pb2 import NodeInfo, PeakSample
 
 GPU = "GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77"
@@ -40,17 +40,19 @@ def refused(sample: PeakSample) -> str:
 
 def test_a_good_row_is_taken_with_the_time_of_receipt_where_it_states_none() -> None:
     """Every figure arrives unchanged."""
-    row = accept(a_sample(flags=["mps", "from the future"], ended=True), NODE, received_us=NOW_US)
+    row = accept(a_sample(flags=["mps", "censored"], ended=True), NODE, received_us=NOW_US)
     assert isinstance(row, PeakRow)
     assert (row.peak_bytes, row.node, row.prediction, row.ended) == (60_000, "n1", "predictions/0", 1)
     assert (row.first_us, row.last_us, row.peak_us) == (NOW_US, NOW_US, NOW_US)
-    assert row.flags == 8 | OTHER_FLAG
+    assert row.flags == 8 | 1
 
 
 @pytest.mark.parametrize(
     ("changes", "want_reason"),
     [
         ({"node": "n2"}, "NODE_MISMATCH"),
+        ({"source": "guessed"}, "SOURCE_UNKNOWN"),
+        ({"flags": ["mps", "from the future"]}, "FLAG_UNKNOWN"),
         ({"node": ""}, "NODE_MISMATCH"),
         ({"gpu_uuid": "0"}, "UUID_INVALID"),
         ({"gpu_uuid": ""}, "UUID_INVALID"),

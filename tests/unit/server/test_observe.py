@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from peakgate.server.observe import LARGEST_CACHE_RATIO, Observed, in_use_bytes, observe, worst_gpu
-from peakgate.server.store.records import FLAGS, OTHER_FLAG, Attempt, PeakRow
+from peakgate.server.store.records import FLAGS, Attempt, PeakRow
 
 CARD = 80_000
 
@@ -15,9 +15,30 @@ CARD = 80_000
 def a_peak(**changes: object) -> PeakRow:
     """The whole job on one GPU."""
     row = PeakRow(
-        cluster="c", node="n", gpu_uuid="GPU-0", job="1", restart=0, prediction="predictions/0", pid=0, pid_start_ticks=0,
-        gpu_name="g", gpu_total_bytes=CARD, peak_bytes=60_000, source="sampled", torch_allocated_bytes=0, torch_reserved_bytes=0,
-        first_us=0, last_us=5_000_000, peak_us=0, samples=1, gaps=0, flags=0, ended=1, uid=0, boot_id="b", agent_version="1",
+        cluster="c",
+        node="n",
+        gpu_uuid="GPU-0",
+        job="1",
+        restart=0,
+        prediction="predictions/0",
+        pid=0,
+        pid_start_ticks=0,
+        gpu_name="g",
+        gpu_total_bytes=CARD,
+        peak_bytes=60_000,
+        source="sampled",
+        torch_allocated_bytes=0,
+        torch_reserved_bytes=0,
+        first_us=0,
+        last_us=5_000_000,
+        peak_us=0,
+        samples=1,
+        gaps=0,
+        flags=0,
+        ended=1,
+        uid=0,
+        boot_id="b",
+        agent_version="1",
         driver_version="1",
     )
     return replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
@@ -26,8 +47,16 @@ def a_peak(**changes: object) -> PeakRow:
 def an_attempt(*peaks: PeakRow, event: str = "finished", model_version: str = "1") -> Attempt:
     """A job that was predicted to need 50,000 bytes and to show 58,000."""
     return Attempt(
-        prediction="predictions/0", job="1", restart=0, group="g", required_bytes=50_000, device_bytes=58_000, event=event,
-        model_version=model_version, finished_us=5_000_000, peaks=peaks,
+        prediction="predictions/0",
+        job="1",
+        restart=0,
+        group="g",
+        required_bytes=50_000,
+        device_bytes=58_000,
+        event=event,
+        model_version=model_version,
+        finished_us=5_000_000,
+        peaks=peaks,
     )
 
 
@@ -86,9 +115,9 @@ def test_a_peak_that_was_not_seen_to_its_end_is_a_lower_bound(flag: str) -> None
     assert observation.upper_bytes is None
 
 
-@pytest.mark.parametrize("flags", [FLAGS["preallocated"], FLAGS["mps"], OTHER_FLAG])
+@pytest.mark.parametrize("flags", [FLAGS["preallocated"], FLAGS["mps"]])
 def test_a_figure_that_is_not_the_jobs_need_is_dropped_with_a_reason(flags: int) -> None:
-    """Memory taken ahead of need, shared figures, and reasons that only a newer agent knows."""
+    """Memory taken ahead of need, and shared figures."""
     found = observed(an_attempt(a_peak(flags=flags)))
     assert (found.observation, found.reason) == (None, "PEAK_NOT_OF_THE_JOB")
 

@@ -27,7 +27,12 @@ def test_exactly_one_kind_of_model_is_required() -> None:
     """The six of the contract."""
     model = properties_of(job_schema())["model"]
     assert [each["required"] for each in model["oneOf"]] == [  # type: ignore[attr-defined]  # JSON
-        ["preset"], ["hf_config"], ["transformer"], ["operations"], ["profile"], ["parameters"],
+        ["preset"],
+        ["hf_config"],
+        ["transformer"],
+        ["operations"],
+        ["profile"],
+        ["parameters"],
     ]
 
 

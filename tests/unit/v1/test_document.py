@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peakgate.v1.document import DocumentError, job_to_dict, parse_job
+from peakgate.v1.document import DocumentError, job_to_dict, parse_job, united
 
 PUBLISHED_JOBS = Path(__file__).parents[2] / "golden/published_jobs.jsonl"
 MODEL: dict[str, object] = {"transformer": {"block": "llama", "layers": 2, "hidden_size": 64, "heads": 4}}
@@ -159,3 +159,19 @@ def test_any_data_gives_a_job_or_a_document_error(data: object) -> None:
     except DocumentError:
         return
     assert parse_job(job_to_dict(job)) == job
+
+
+def test_a_refused_document_holds_what_could_be_read() -> None:
+    """For those who check its meaning; a number that could not be read stands as one that no field takes, never as a default."""
+    document = a_document(parallelism={"tensor": "two", "pipeline": 2}, gpus=8, attention={"implementation": "flsh"})
+    with pytest.raises(DocumentError) as raised:
+        parse_job(document)
+    job = raised.value.job
+    assert (job.parallelism.tensor, job.parallelism.pipeline, job.attention.implementation) == (-1, 2, "flsh")
+
+
+def test_two_checks_of_one_document_name_a_field_once() -> None:
+    """What lies at, above or below a field that is named already follows from it; a neighbour with a longer name does not."""
+    first = [("model.preset", "a"), ("batch[1]", "b")]
+    more = [("model", "x"), ("batch[1].size", "x"), ("model.preset_2", "c"), ("batch[11]", "d")]
+    assert united(first, more) == (*first, *more[2:])

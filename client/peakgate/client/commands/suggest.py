@@ -10,7 +10,7 @@ import typer
 from peakgate.client.options import Database, Gpu, JobPath, Output, OutputForm, Server
 
 Solve = Annotated[
-    str, typer.Option(metavar="FIELD", help="An integer field, as a path (batch.sequence_length): the largest value that fits, or the smallest where more needs less.")
+    str, typer.Option(metavar="FIELD", help="An integer field (batch.sequence_length): the largest value that fits, or the smallest where more needs less.")
 ]
 
 

@@ -14,8 +14,27 @@ from peakgate.server.errors import PeakgateError
 
 NETWORK_FILE_SYSTEMS = frozenset(
     {
-        "nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "afs", "ceph", "fuse.ceph", "fuse.sshfs", "fuse.glusterfs", "glusterfs", "lustre",
-        "gpfs", "beegfs", "wekafs", "pvfs2", "orangefs", "fuse.s3fs", "fuse.juicefs", "fuse.gcsfuse",
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb",
+        "smb3",
+        "smbfs",
+        "afs",
+        "ceph",
+        "fuse.ceph",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "glusterfs",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "wekafs",
+        "pvfs2",
+        "orangefs",
+        "fuse.s3fs",
+        "fuse.juicefs",
+        "fuse.gcsfuse",
     }
 )
 """Types in /proc/mounts. SQLite's write-ahead log needs shared memory, which no network file system has (sqlite.org/wal.html §1)."""
@@ -29,13 +48,10 @@ def open_engine(url: str, *, mounts: str | None = None) -> Engine:
 
     Raises STORE_UNAVAILABLE, with what to do, for a URL that cannot be used.
     """
-    try:
-        parsed = make_url(url)
-    except ArgumentError as error:
-        raise _unusable(f"{url!r} is no database URL", "use sqlite:////path/to/file or postgresql://user@host/name") from error
-    name = parsed.get_backend_name()
-    if name == "sqlite":
-        return _open_sqlite(url, parsed.database or "", mounts)
+    file = sqlite_file(url, mounts=mounts)
+    if file is not None:
+        return _open_sqlite(file)
+    name = make_url(url).get_backend_name()
     if name == "postgresql":
         return _open_postgresql(url)
     raise _unusable(f"{name} is not supported", "use SQLite or PostgreSQL")
@@ -48,7 +64,16 @@ def _open_postgresql(url: str) -> Engine:
         raise _unusable(f"PostgreSQL needs the Python package {error.name}", f"pip install {error.name}") from error
 
 
-def _open_sqlite(url: str, database: str, mounts: str | None) -> Engine:
+def sqlite_file(url: str, *, mounts: str | None = None) -> Path | None:
+    """The file of a SQLite URL, its folder made; None for another database. Raises STORE_UNAVAILABLE for a place that loses data."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise _unusable(f"{url!r} is no database URL", "use sqlite:////path/to/file or postgresql://user@host/name") from error
+    return _sqlite_path(url, parsed.database or "", mounts) if parsed.get_backend_name() == "sqlite" else None
+
+
+def _sqlite_path(url: str, database: str, mounts: str | None) -> Path:
     if database in ("", ":memory:") or database.startswith("file:"):
         raise _unusable(f"{url} names no file, so nothing would be kept", "use sqlite:////path/to/file")
     path = Path(database).absolute()
@@ -57,6 +82,10 @@ def _open_sqlite(url: str, database: str, mounts: str | None) -> Engine:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _unusable(f"the folder {path.parent} cannot be made: {error.strerror}", "choose a folder you may write to") from error
+    return path
+
+
+def _open_sqlite(path: Path) -> Engine:
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False})
     event.listen(engine, "connect", _configure_sqlite)
     event.listen(engine, "begin", _begin_sqlite)

@@ -12,8 +12,8 @@ EVENTS = ("started", *TERMINAL_EVENTS)
 FLAGS: dict[str, int] = {"censored": 1, "preallocated": 2, "unattributed": 4, "mps": 8, "truncated": 16}
 """Why a peak is not exact, as bits: flags of several reports are united by a bitwise or."""
 
-OTHER_FLAG = 1 << 30
-"""Any flag that this version does not know: the peak is not exact, for a reason that a newer agent has."""
+SOURCES = ("sampled", "accounting", "torch", "device")
+"""How a peak was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
