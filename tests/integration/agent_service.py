@@ -34,6 +34,16 @@ options["spool"] = Path(options["spool"])
 sys.exit(run(Options(last_drain_seconds=1.0, **options)))
 """
 
+WITHOUT_A_DRIVER = (
+    """
+import pynvml
+def nvmlInit():
+    raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+pynvml.nvmlInit = nvmlInit
+"""
+    + PROGRAM
+)
+
 Answer = Callable[[pb.ReportPeaksRequest], Awaitable[pb.ReportPeaksResponse]]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 import sqlite3
 import urllib.request
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.integration.agent_service import IN_A_HURRY, RecordingService, a_process, an_agent, hang, serving, store, until
+from tests.integration.agent_service import IN_A_HURRY, WITHOUT_A_DRIVER, RecordingService, a_process, an_agent, hang, serving, store, until
 
 from peakgate.v1 import telemetry_service_pb2 as pb
 
@@ -122,6 +123,41 @@ async def test_peaks_that_nobody_takes_are_kept_and_said(tmp_path: Path) -> None
     async with an_agent(1, tmp_path, program=IN_A_HURRY, once=True) as agent:
         assert await agent.wait() == 4
     assert waiting_rows(tmp_path / "agent.db") == 2
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_ctrl_c_says_what_it_waits_for_and_ends_soon(tmp_path: Path, transport: str) -> None:
+    """A service that never answers holds the end up for some seconds, not for the time that a call may take; the rows are kept."""
+    service = RecordingService(hang)
+    async with serving(service) as port, an_agent(port, tmp_path, transport=transport, duration_seconds=None) as agent:
+        await until(lambda: service.batches)
+        agent.send_signal(signal.SIGINT)
+        async with asyncio.timeout(6):
+            _, errors = await agent.communicate()
+    assert agent.returncode == 4
+    assert b"delivering what is left" in errors
+    assert b"not delivered, kept for the next start" in errors
+    assert b"Traceback" not in errors
+    assert waiting_rows(tmp_path / "agent.db") > 0
+
+
+async def test_a_second_ctrl_c_leaves_the_rest_at_once(tmp_path: Path) -> None:
+    """Also in a single look, of which the delivery is all that takes time."""
+    async with an_agent(1, tmp_path, once=True) as agent:
+        assert agent.stderr is not None
+        while b"delivering what is left" not in await agent.stderr.readline():
+            pass
+        agent.send_signal(signal.SIGINT)
+        async with asyncio.timeout(2):
+            assert await agent.wait() == 4
+
+
+async def test_a_node_without_a_driver_is_told_so(tmp_path: Path) -> None:
+    """One look finds nothing to look at: that is no failure, and standard error says it in plain words."""
+    async with an_agent(1, tmp_path, program=WITHOUT_A_DRIVER, simulate=None, once=True) as agent:
+        _, errors = await agent.communicate()
+    assert agent.returncode == 0
+    assert b"no GPU driver answers on this node" in errors
 
 
 async def test_the_metrics_are_served(tmp_path: Path, unused_tcp_port: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import time
 from pathlib import Path
@@ -143,6 +144,15 @@ def test_another_card_may_be_asked_about() -> None:
         (a_document(batch={"micro_batch_size": 10**30, "sequence_length": 128}), {"batch.micro_batch_size"}),
         (a_document(model={"preset": "lama-3.1-8b"}), {"model.preset"}),
         (a_document(gpu={"type": "h1000-80gb"}), {"gpu.type"}),
+        (
+            a_document(gpu={"type": "h100-80bg", "cuont": 2}, batch={"micro_batch_size": "x"}, attention={"implementation": "flsh"}),
+            {"gpu.type", "gpu.cuont", "batch.micro_batch_size", "attention.implementation"},
+        ),
+        (a_document(parallelism={"tensor": "two", "pipeline": 3, "world_size": 4}), {"parallelism.tensor"}),
+        (
+            a_document(model={"preset": "lama", "parameters": True}, dropout={"hidden": 2.0}),
+            {"model", "model.parameters", "dropout.hidden"},
+        ),
     ],
 )
 def test_bad_input_names_every_field(document: dict[str, object], want_fields: set[str]) -> None:
@@ -167,6 +177,34 @@ def test_a_ten_megabyte_document_is_refused(tmp_path: Path) -> None:
     done = peakgate("predict", tmp_path / "big.yaml")
     assert done.status == 2
     assert "larger than 1048576 bytes" in done.out
+
+
+@pytest.mark.parametrize("arguments", [["predict", str(TEXTBOOK)], ["predict", str(TEXTBOOK), "-o", "jsonl"], ["schema"], ["--help"]])
+def test_an_answer_that_cannot_be_written_is_no_verdict(arguments: list[str]) -> None:
+    """A full disk or a closed standard output: one line on standard error, status 4, no traceback."""
+    for redirection in (">/dev/full", ">&-"):
+        command = f"{shlex.join([str(PEAKGATE), *arguments])} {redirection}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert (done.returncode, len(done.stderr.splitlines())) == (4, 1), done.stderr
+        assert done.stderr.startswith("peakgate: the answer cannot be written: ")
+
+
+def test_a_terminal_without_bars_gets_plain_characters() -> None:
+    """An ASCII terminal: nothing fails, bars are drawn with #, and JSON stays JSON."""
+    done = peakgate("explain", TEXTBOOK, PYTHONIOENCODING="ascii")
+    assert done.status == 0, done.err
+    assert done.out.isascii()
+    assert "###" in done.out
+    line = lines(a_document(name="é█"))
+    assert peakgate("predict", "-", "--output", "jsonl", stdin=line, PYTHONIOENCODING="ascii").objects
+
+
+def test_a_launch_command_is_refused_with_what_to_do() -> None:
+    """It is not taken for a file's name; a file whose name begins like an option still is one."""
+    done = peakgate("predict", "--output", "json", "--", "torchrun", "train.py")
+    assert done.status == 2
+    assert json.loads(done.out)["error"]["reason"] == "LAUNCH_COMMAND_UNSUPPORTED"
+    assert peakgate("predict", "--", TEXTBOOK).status == 1
 
 
 def test_usage_is_status_2() -> None:

@@ -39,11 +39,12 @@ def test_the_largest_micro_batch_is_the_largest(tmp_path: Path) -> None:
 
 
 def test_suggest_inverts_a_field() -> None:
-    """--solve gives the extreme value of a numeric field that fits, and refuses a field that is no number."""
+    """--solve gives the extreme value of an integer field that fits and says which extreme it is, and refuses another field."""
     done = peakgate("suggest", TEXTBOOK, "--solve", "batch.sequence_length", "--output", "json")
     advice = json.loads(done.out)
     assert advice["solved_field"] == "batch.sequence_length"
     assert 0 < advice["solved_value"] < 2048
+    assert advice["solved_limit"] == "largest"
     assert peakgate("suggest", TEXTBOOK, "--solve", "attention.implementation").status == 2
 
 
@@ -67,15 +68,40 @@ def test_a_stored_prediction_is_found_again(database: str) -> None:
     (row,) = peakgate("jobs", "--db", database, "--output", "jsonl").objects
     assert row["prediction"] == name
     assert row["job_name"] == "textbook-1.3b"
-    done = peakgate("explain", name, "--db", database)
-    assert done.out.startswith("REJECT")
+    for each in (name, name.removeprefix("predictions/")):
+        assert peakgate("explain", each, "--db", database).out.startswith(f"REJECT  {name}")
+
+
+def test_a_brief_answer_has_its_name(database: str) -> None:
+    """Of one job and of several: it is what a launch script passes on."""
+    for jobs in ([TEXTBOOK], [TEXTBOOK, TEXTBOOK]):
+        done = peakgate("predict", *jobs, "--brief", "--db", database)
+        assert len(re.findall(r"tored as predictions/[0-9a-f]{32}", done.out)) == len(jobs)
+
+
+@pytest.mark.parametrize("verb", ["suggest", "explain"])
+def test_every_verb_names_every_bad_field(verb: str, tmp_path: Path) -> None:
+    """What the document's form forbids, what has no meaning and what is unknown, in one error."""
+    path = tmp_path / "job.yaml"
+    path.write_text("model: {preset: gpt-two}\ngpus: 8\nattention: {implementation: flsh}\n")
+    done = peakgate(verb, path, "--output", "json")
+    assert done.status == 2
+    assert {each["field"] for each in json.loads(done.out)["error"]["fields"]} == {"gpus", "attention.implementation", "model.preset"}
 
 
 def test_without_a_database_nothing_is_kept() -> None:
-    """The service inside the command stores nothing by itself: the answer has no name and the list is empty."""
+    """The service inside the command stores nothing by itself: the answer has no name, and who looks for one is told why."""
     (answer,) = peakgate("predict", TEXTBOOK, "--output", "jsonl").objects
     assert answer["prediction"] == ""
-    assert peakgate("jobs").out == "No predictions are stored yet.\n"
+    for arguments in (["jobs"], ["explain", "predictions/1"]):
+        done = peakgate(*arguments)
+        assert done.status == 2
+        assert "neither a service nor a database is named" in done.err
+
+
+def test_an_empty_database_has_an_empty_list(database: str) -> None:
+    """That is no mistake."""
+    assert peakgate("jobs", "--db", database).out == "No predictions are stored yet.\n"
 
 
 def test_an_unknown_prediction_is_bad_input(database: str) -> None:

@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 import grpc.aio
+import structlog
 from prometheus_client import CollectorRegistry, start_http_server
 
 from peakgate.agent.attribution import Attribution
@@ -32,6 +33,8 @@ from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
 if TYPE_CHECKING:  # absent at run time
     from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceAsyncStub
 
+log = structlog.get_logger("peakgate.agent")
+
 DONE, UNDELIVERED = 0, 4
 """Exit status, as for every verb of the command: 4 is "service unavailable"."""
 
@@ -46,6 +49,7 @@ class NodeAgent:
         self._stop_watching = threading.Event()
         self._stop = asyncio.Event()
         self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
 
     async def run(self) -> tuple[int, bool]:
         """The exit status, and whether the driver was replaced."""
@@ -54,31 +58,57 @@ class NodeAgent:
             watcher = self._watcher(asyncio.get_running_loop())
             transport = self._transport(stub)
             sender = self._sender(stub, transport, watcher)
-            with self._metrics(watcher, sender):
+            with self._metrics(watcher, sender), self._signals():
                 if self._options.once:
-                    await asyncio.to_thread(watcher.run_once)
+                    await self._look_once(watcher)
                 else:
                     await self._watch(watcher, sender)
                 await self._last_drain(sender)
             await transport.close()
-        return (UNDELIVERED if self._spool.waiting() else DONE), watcher.driver_replaced
+        return self._status(), watcher.driver_replaced
+
+    async def _look_once(self, watcher: Watcher) -> None:
+        if not await asyncio.to_thread(watcher.run_once):
+            log.warning("no GPU driver answers on this node, so there was nothing to look at")
+        self._end()
+
+    def _status(self) -> int:
+        waiting = self._spool.waiting()
+        if waiting:
+            log.warning("not delivered, kept for the next start", waiting=waiting, spool=str(self._options.spool))
+        return UNDELIVERED if waiting else DONE
 
     async def _watch(self, watcher: Watcher, sender: Sender) -> None:
         watching = asyncio.create_task(asyncio.to_thread(watcher.run))
         watching.add_done_callback(lambda _: self._end())
         sending = asyncio.create_task(sender.run(wake=self._wake, stop=self._stop))
-        with self._signals():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._options.duration_seconds):
-                    await self._stop.wait()
-            self._end()
-            await watching
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._options.duration_seconds):
+                await self._stop.wait()
+        self._end()
+        sending.cancel()  # a call that hangs must not hold up the end; what it has not delivered is sent again by the last drain
+        await watching
+        with contextlib.suppress(asyncio.CancelledError):
             await sending
 
     async def _last_drain(self, sender: Sender) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._options.last_drain_seconds):
-                await sender.drain_patiently(sleep=asyncio.sleep, given_up=lambda: False)
+        """Delivers what is left, until that is done, its time is over, or a second signal asks to leave it."""
+        waiting = self._spool.waiting()
+        if waiting:
+            most_seconds = self._options.last_drain_seconds
+            log.info("delivering what is left", waiting=waiting, server=self._options.server, at_most_seconds=most_seconds)
+        draining = asyncio.create_task(sender.drain_patiently(sleep=asyncio.sleep, given_up=lambda: False))
+        hurrying = asyncio.create_task(self._hurry.wait())
+        await asyncio.wait({draining, hurrying}, timeout=self._options.last_drain_seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in (draining, hurrying):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def _on_signal(self) -> None:
+        if self._stop.is_set():
+            self._hurry.set()
+        self._end()
 
     def _end(self) -> None:
         self._stop_watching.set()
@@ -140,7 +170,7 @@ class NodeAgent:
             return
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._end)
+            loop.add_signal_handler(number, self._on_signal)
         try:
             yield
         finally:

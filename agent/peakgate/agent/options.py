@@ -12,8 +12,8 @@ from peakgate.agent.sampler import DEVICE_PERIOD_SECONDS, PROCESS_PERIOD_SECONDS
 
 TRANSPORTS = ("unary", "stream")
 DEFAULT_INTERVAL_SECONDS = 30.0
-LAST_DRAIN_SECONDS = 15.0
-"""How long the agent tries to deliver what is left before it ends; the rest stays in the spool."""
+LAST_DRAIN_SECONDS = 4.0
+"""How long the agent tries to deliver what is left before it ends; the rest stays in the spool. Who presses Ctrl-C waits no longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,9 @@ class StreamTransport:
         except grpc.aio.AioRpcError as error:
             self._drop()
             raise as_agent_error(error, REFUSED_CODES) from error
+        except asyncio.CancelledError:
+            self._drop()  # the answer that was given up would be taken for the next one's
+            raise
         except (TimeoutError, asyncio.InvalidStateError, grpc.aio.UsageError) as error:
             self._drop()
             raise ServiceUnavailableError(f"the stream gave no answer: {error!r}") from error

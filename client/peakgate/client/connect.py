@@ -82,7 +82,15 @@ _Answer = TypeVar("_Answer")
 Outcome: TypeAlias = PredictResponse | PeakgateError
 """What became of one job of a batch."""
 
-_Call: TypeAlias = "PeakgateError | grpc.Future[PredictResponse]"
+_Call: TypeAlias = "PeakgateError | _Completing | grpc.Future[PredictResponse]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Completing:
+    """A document that is no job, and the call that finds out what else is wrong with it."""
+
+    error: InputError
+    call: grpc.Future[PredictResponse]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +134,27 @@ class Client:
     def _feed(self, jobs: Iterable[TrainingJob | PeakgateError], calls: Queue[_Call | _SourceFault | None], *, brief: bool) -> None:
         try:
             for job in jobs:
-                calls.put(job if isinstance(job, PeakgateError) else self._start(job, brief=brief))
+                calls.put(self._asked(job) if isinstance(job, PeakgateError) else self._start(job, brief=brief))
         except BaseException as error:  # noqa: BLE001 - it is raised again where the answers are read
             calls.put(_SourceFault(error))
         calls.put(None)
 
-    def _start(self, job: TrainingJob, *, brief: bool) -> grpc.Future[PredictResponse]:
-        request = _predict_request(job, brief=brief, validate_only=False)
+    @contextmanager
+    def naming_every_field(self) -> Iterator[None]:
+        """A document that is read inside and is no job: its error names what the service finds beside it as well."""
+        try:
+            yield
+        except InputError as error:
+            asked = self._asked(error)
+            raise (_finished_error(asked) if isinstance(asked, _Completing) else asked) from error
+
+    def _asked(self, error: PeakgateError) -> PeakgateError | _Completing:
+        if not isinstance(error, InputError) or error.readable is None:
+            return error
+        return _Completing(error, self._start(error.readable, brief=True, validate_only=True))
+
+    def _start(self, job: TrainingJob, *, brief: bool, validate_only: bool = False) -> grpc.Future[PredictResponse]:
+        request = _predict_request(job, brief=brief, validate_only=validate_only)
         return self._predictions.Predict.future(request, timeout=self._predict_timeout_seconds)
 
     def suggest(self, job: TrainingJob, *, solve: str = "", limit: int = 0) -> SuggestResponse:
@@ -182,6 +204,21 @@ def connect(target: str, *, predict_timeout_seconds: float = PREDICT_TIMEOUT_SEC
         yield Client(channel, predict_timeout_seconds=predict_timeout_seconds, call_timeout_seconds=CALL_TIMEOUT_SECONDS)
 
 
+def names_a_store(server: str | None, db: str | None) -> bool:
+    """Whether predictions of an earlier command can be found: a service inside this one keeps nothing by itself."""
+    return bool(server or db or os.environ.get("PEAKGATE_SERVER") or os.environ.get("PEAKGATE_DATABASE_URL"))
+
+
+def require_store(server: str | None, db: str | None) -> None:
+    """Raises InputError when neither a service nor a database is named."""
+    if not names_a_store(server, db):
+        raise InputError(
+            "neither a service nor a database is named, so no stored prediction can be found: give --server or --db, or set "
+            "PEAKGATE_SERVER or PEAKGATE_DATABASE_URL",
+            reason="STORE_UNNAMED",
+        )
+
+
 @contextmanager
 def open_client(server: str | None = None, db: str | None = None) -> Iterator[Client]:
     """A client of `server`, else of PEAKGATE_SERVER, else of a service inside this process.
@@ -228,9 +265,20 @@ def _called(call: Callable[[], _Answer]) -> _Answer:
         raise ServiceError.from_call(error) from error
 
 
+def _finished_error(asked: _Completing) -> InputError:
+    """The error with every bad field; a service that is away, or finds nothing, leaves it as it is."""
+    try:
+        asked.call.result()
+    except grpc.RpcError as error:
+        return asked.error.completed(ServiceError.from_call(error).fields)
+    return asked.error
+
+
 def _finished(call: _Call) -> Outcome:
     if isinstance(call, PeakgateError):
         return call
+    if isinstance(call, _Completing):
+        return _finished_error(call)
     try:
         return call.result()
     except grpc.RpcError as error:

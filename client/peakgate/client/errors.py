@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:  # an error is imported by every verb, also by those that never call the service
     import grpc
 
-    from peakgate.v1.document import DocumentError, Plain
+    from peakgate.v1.document import Plain
+    from peakgate.v1.training_job_pb2 import TrainingJob
 
 BAD_INPUT_STATUS = 2
 UNAVAILABLE_STATUS = 4
@@ -46,14 +47,31 @@ class PeakgateError(Exception):
 class InputError(PeakgateError):
     """Input that never reached the service: a file that cannot be read, or a document that is no job."""
 
-    def __init__(self, message: str, *, reason: str = "DOCUMENT_INVALID", fields: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str = "DOCUMENT_INVALID",
+        fields: Sequence[tuple[str, str]] = (),
+        readable: TrainingJob | None = None,
+    ) -> None:
         super().__init__(message, code="INVALID_ARGUMENT", reason=reason, fields=fields)
+        self.readable = readable
+        """What could be read of the job, so that the service can name the fields that have no meaning as well."""
 
     @classmethod
-    def from_document(cls, error: DocumentError) -> InputError:
-        """The same bad fields as an error of the client."""
-        count = len(error.fields)
-        return cls(f"the document is no job: {count} bad field{'s' if count != 1 else ''}", reason="FIELD_INVALID", fields=error.fields)
+    def from_fields(cls, fields: Sequence[tuple[str, str]], readable: TrainingJob | None) -> InputError:
+        """An error about these fields of a document."""
+        count = len(fields)
+        message = f"the document is no job: {count} bad field{'s' if count != 1 else ''}"
+        return cls(message, reason="FIELD_INVALID", fields=fields, readable=readable)
+
+    def completed(self, more: Sequence[tuple[str, str]]) -> InputError:
+        """The same with what the service found beside it."""
+        from peakgate.v1.document import united
+
+        fields = united(self.fields, more)
+        return InputError.from_fields(fields, None) if len(fields) > len(self.fields) else self
 
 
 class ServiceError(PeakgateError):
@@ -67,7 +85,10 @@ class ServiceError(PeakgateError):
         message = call.details() or str(error)
         if call.code().name == "UNAVAILABLE" and not reason:
             message = f"the service cannot be reached ({message}); start it with `peakgate serve`, or name another with --server"
-        return cls(message, code=call.code().name, reason=reason or call.code().name, fields=fields)
+        code = call.code().name
+        if code == "RESOURCE_EXHAUSTED" and not reason and "larger than max" in message:  # gRPC itself, which knows no reasons
+            code, reason = "INVALID_ARGUMENT", "DOCUMENT_TOO_LARGE"
+        return cls(message, code=code, reason=reason or code, fields=fields)
 
 
 def _details(call: grpc.Call) -> tuple[str, list[tuple[str, str]]]:

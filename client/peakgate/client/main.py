@@ -22,6 +22,21 @@ def main() -> None:
 
 
 def _run() -> int:
+    from peakgate.client.streams import OutputError, output_failed, prepare
+
+    status = prepare(sys.argv[1:])
+    if status:
+        return status
+    try:
+        return _reported()
+    except OutputError as error:
+        return output_failed(error.strerror)
+    except Exception:  # noqa: BLE001 - the last line of defence; see _FAULT_STATUS
+        traceback.print_exc()
+        return _FAULT_STATUS
+
+
+def _reported() -> int:
     from peakgate.client.app import app_for
     from peakgate.client.errors import PeakgateError
 
@@ -31,7 +46,4 @@ def _run() -> int:
         from peakgate.client.output import report
 
         return report(error, sys.argv)
-    except Exception:  # noqa: BLE001 - the last line of defence; see _FAULT_STATUS
-        traceback.print_exc()
-        return _FAULT_STATUS
     return 0

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from peakgate.client.errors import PeakgateError
 from peakgate.client.options import Output
+from peakgate.client.streams import is_unicode
 from peakgate.v1.document import Plain
 
 BROKEN_PIPE_STATUS = 141
@@ -53,7 +54,7 @@ def _silence_stdout() -> None:
 
 def write_json(value: Plain, output: Output) -> None:
     """One value on standard output, on one line or indented."""
-    write_line(json.dumps(value, ensure_ascii=False, indent=None if output is Output.jsonl else 2))
+    write_line(json.dumps(value, ensure_ascii=not is_unicode(sys.stdout), indent=None if output is Output.jsonl else 2))
 
 
 def report(error: PeakgateError, arguments: Sequence[str]) -> int:

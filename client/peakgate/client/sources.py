@@ -5,7 +5,7 @@ A source yields one `Source` a job, in order; one that cannot be read holds the 
 
 from __future__ import annotations
 
-import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from peakgate.client.errors import InputError, PeakgateError
-from peakgate.v1.document import DocumentError, parse_job
+from peakgate.v1.document import DocumentError, parse_job, united
+from peakgate.v1.json_text import JsonError, read_json
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 MAX_DOCUMENT_BYTES = 2**20
@@ -52,20 +53,22 @@ def read_one(path: str, stdin: BinaryIO, gpu: str | None = None) -> TrainingJob:
 
 
 def on_gpu(job: TrainingJob | PeakgateError, gpu: str | None) -> TrainingJob | PeakgateError:
-    """The job on the catalogue's card `gpu` instead of the stated one; unchanged without one, an error in a job's place likewise."""
-    if gpu and not isinstance(job, PeakgateError):
-        job.gpu.type = gpu
-        job.gpu.ClearField("memory_bytes")  # stated bytes would win over the name
+    """The job on the catalogue's card `gpu` instead of the stated one, or what could be read of one; unchanged without a card."""
+    readable = job.readable if isinstance(job, InputError) else job
+    if gpu and isinstance(readable, TrainingJob):
+        readable.gpu.type = gpu
+        readable.gpu.ClearField("memory_bytes")  # stated bytes would win over the name
     return job
 
 
 def _json_lines(stdin: BinaryIO) -> Iterator[Source]:
     for number, line in enumerate(stdin, start=1):
-        if line.strip():
+        if line.removeprefix(BOM_UTF8).strip():
             yield _source(f"line {number}", partial(_line, line), Path())
 
 
 def _line(line: bytes) -> object:
+    _check_size(line, "the line")
     return _json(_decoded(line, "the line"), "the line")
 
 
@@ -95,10 +98,18 @@ def job_of(document: object, folder: Path) -> TrainingJob:
     """The job that a parsed document means; paths in it are relative to `folder`. Raises InputError."""
     if not isinstance(document, Mapping):
         raise InputError("the document is empty or no mapping, needs at least `model`", fields=[("model", "is missing")])
+    unread: list[InputError] = []
     try:
-        return parse_job(_with_files(document, folder))
+        job = parse_job(_with_files(document, folder, unread))
     except DocumentError as error:
-        raise InputError.from_document(error) from error
+        fields = [field for each in unread for field in each.fields]
+        if unread and len(united(fields, error.fields)) == len(fields) == 1:
+            unread[0].readable = error.job
+            raise unread[0] from error
+        raise InputError.from_fields(united(fields, error.fields), error.job) from error
+    if unread:
+        raise InputError.from_fields([field for each in unread for field in each.fields], job)
+    return job
 
 
 def _text(path: Path) -> str:
@@ -107,14 +118,18 @@ def _text(path: Path) -> str:
             content = file.read(MAX_DOCUMENT_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}", reason="FILE_UNREADABLE") from error
-    if len(content) > MAX_DOCUMENT_BYTES:
-        raise InputError(f"{path} is larger than {MAX_DOCUMENT_BYTES} bytes, which no job document is", reason="DOCUMENT_TOO_LARGE")
+    _check_size(content, str(path))
     return _decoded(content, str(path))
+
+
+def _check_size(content: bytes, label: str) -> None:
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise InputError(f"{label} is larger than {MAX_DOCUMENT_BYTES} bytes, which no job document is", reason="DOCUMENT_TOO_LARGE")
 
 
 def _decoded(content: bytes, label: str) -> str:
     try:
-        return content.decode()
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{label} is no text in UTF-8 (byte {error.start})") from error
 
@@ -127,50 +142,38 @@ def _documents(text: str, path: Path) -> list[object]:
     try:
         return load_all(text) or [None]
     except YamlError as error:
-        raise InputError(f"{path} is not YAML: {error}") from error
+        raise InputError(f"{path} {error}") from error
 
 
 def _json(text: str, label: str) -> object:
-    if len(text) > MAX_DOCUMENT_BYTES:
-        raise InputError(f"{label} is larger than {MAX_DOCUMENT_BYTES} bytes, which no job document is", reason="DOCUMENT_TOO_LARGE")
     try:
-        return json.loads(text, object_pairs_hook=_without_duplicates)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{label} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
-    except (RecursionError, ValueError) as error:  # nested too deep, or an integer of more digits than Python converts
-        raise InputError(f"{label} is not a job: {error}") from error
+        return read_json(text)
+    except JsonError as error:
+        reason = "FIELD_INVALID" if error.fields else "DOCUMENT_INVALID"
+        raise InputError(f"{label} {error.message}", reason=reason, fields=error.fields) from error
 
 
-def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = sorted({key for key in keys if keys.count(key) > 1})
-        raise InputError(f"states {', '.join(twice)} twice", fields=[(key, "is stated twice, needs to be stated once") for key in twice])
-    return members
-
-
-def _with_files(document: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """The document with the content of the files that its models name."""
+def _with_files(document: Mapping[str, object], folder: Path, unread: list[InputError]) -> dict[str, object]:
+    """The document with the content of the files that its models name, and without those that cannot be read."""
     resolved = dict(document)
     if isinstance(resolved.get("model"), Mapping):
-        resolved["model"] = _model_with_files(resolved["model"], folder, "model")
+        resolved["model"] = _model_with_files(resolved["model"], folder, "model", unread)
     method = resolved.get("method")
     if isinstance(method, Mapping):
         resolved["method"] = {
-            key: _model_with_files(value, folder, f"method.{key}") if key in ("critic", "teacher", "reward") else value
+            key: _model_with_files(value, folder, f"method.{key}", unread) if key in ("critic", "teacher", "reward") else value
             for key, value in method.items()
         }
     return resolved
 
 
-def _model_with_files(model: object, folder: Path, path: str) -> object:
+def _model_with_files(model: object, folder: Path, path: str, unread: list[InputError]) -> object:
     if not isinstance(model, Mapping):
         return model
-    return {key: _named_file(value, folder, f"{path}.{key}") if key in _NAMED_FILES else value for key, value in model.items()}
+    return {key: _named_file(value, folder, f"{path}.{key}", unread) if key in _NAMED_FILES else value for key, value in model.items()}
 
 
-def _named_file(value: object, folder: Path, path: str) -> object:
+def _named_file(value: object, folder: Path, path: str, unread: list[InputError]) -> object:
     if not isinstance(value, str):
         return value
     file = folder / value
@@ -178,4 +181,5 @@ def _named_file(value: object, folder: Path, path: str) -> object:
     try:
         return _json(_text(file), str(file))
     except InputError as error:
-        raise InputError(error.message, reason=error.reason, fields=[(path, error.message)]) from error
+        unread.append(InputError(error.message, reason=error.reason, fields=[(path, error.message)]))
+        return None

@@ -37,9 +37,13 @@ def load_all(text: str) -> list[object]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise YamlError(f"{where}{error.problem}") from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise YamlError(str(error)) from error
+        raise YamlError(f"is not YAML: {where}{error.problem}") from error
+    except RecursionError as error:
+        raise YamlError("is nested too deep, a job document has a few levels") from error
+    except ValueError as error:  # what a scalar's text is converted to: a number of thousands of digits, a date in month 13
+        raise YamlError("holds a number or a date that cannot be read") from error
+    except yaml.YAMLError as error:
+        raise YamlError(f"is not YAML: {error}") from error
     _refuse_aliases(documents)
     return documents
 
@@ -53,6 +57,6 @@ def _refuse_aliases(documents: list[object]) -> None:
         if not isinstance(node, dict | list):
             continue
         if id(node) in seen:
-            raise YamlError("a mapping or list is repeated by an alias (*name), write it out")
+            raise YamlError("repeats a mapping or list by an alias (*name), write it out")
         seen.add(id(node))
         waiting.extend(node.values() if isinstance(node, dict) else node)

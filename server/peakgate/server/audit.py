@@ -34,9 +34,7 @@ LIMIT_BYTES = 256 * 1024 * 1024
 class AuditQueue:
     """Predictions on their way into the store. One task writes; everything else happens on the event loop."""
 
-    def __init__(
-        self, store: Store, *, limit: int, metrics: Metrics, log: Logger, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, store: Store, *, limit: int, metrics: Metrics, log: Logger, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._limit = limit
         self._log = log

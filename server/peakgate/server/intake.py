@@ -35,7 +35,7 @@ class Refusal:
 
 def accept(sample: PeakSample, node: NodeInfo, *, received_us: int) -> PeakRow | Refusal:
     """The row to store, or the first reason against it. Times that are not stated are the moment of receipt."""
-    for check in (_check_node, _check_text, _check_words, _check_uuid, _check_peak, _check_card, _check_torch, _check_numbers, _check_times):
+    for check in CHECKS:
         refusal = check(sample, node)
         if refusal is not None:
             return refusal
@@ -135,6 +135,19 @@ def _row(sample: PeakSample, node: NodeInfo, received_us: int) -> PeakRow:
         agent_version=node.agent_version,
         driver_version=node.driver_version,
     )
+
+
+CHECKS = (
+    _check_node,
+    _check_text,
+    _check_words,
+    _check_uuid,
+    _check_peak,
+    _check_card,
+    _check_torch,
+    _check_numbers,
+    _check_times,
+)
 
 
 def _flags(sample: PeakSample) -> int:

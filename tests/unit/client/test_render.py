@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import sys
+import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,14 +18,18 @@ from peakgate.client.errors import InputError
 from peakgate.client.options import Output
 from peakgate.client.output import human_console
 from peakgate.client.render.advice import print_advice
-from peakgate.client.render.answer import print_answer, print_error
+from peakgate.client.render.answer import print_answer, print_error, print_line
 from peakgate.client.render.explanation import print_explanation
 from peakgate.client.render.jobs import print_jobs
 from peakgate.client.render.page import page, write_page
+from peakgate.client.render.text import visible
 from peakgate.client.render.timeline import timeline_chart
 from peakgate.client.render.units import bar, count, gb, gb_and_gib, step_time
 from peakgate.v1.prediction_pb2 import Peak, PredictResponse, Suggestion, TimelinePoint, Verdict
 from peakgate.v1.prediction_service_pb2 import PredictionSummary, SuggestResponse
+
+OTHER_SPACES = [chr(n) for n in range(sys.maxunicode) if unicodedata.category(chr(n)) in ("Zs", "Cn", "Co")]
+"""What `str.isprintable` refuses and a terminal shows as a space or a box."""
 
 
 def a_console() -> tuple[Console, io.StringIO]:
@@ -64,8 +70,9 @@ def test_the_block_says_what_matters(want: str) -> None:
 
 
 def test_a_brief_block_has_no_ledger() -> None:
-    """--brief is verdict and peaks."""
+    """--brief is verdict and peaks, and the name under which the answer is stored."""
     text = shown(an_answer(), brief=True)
+    assert "Stored as predictions/abc" in text
     assert "117.0 GB" in text
     assert "24 layers" not in text
 
@@ -102,6 +109,51 @@ def test_an_error_names_its_fields() -> None:
     assert text.getvalue().splitlines()[1:] == ["            gpus did you mean gpu?", "            model is missing"]
 
 
+def test_an_error_says_nothing_twice() -> None:
+    """A message that only joins the fields gives way to their number; one that says something else stays."""
+    fields = [("gpus", "did you mean gpu?"), ("model", "is missing")]
+    console, text = a_console()
+    print_error(console, "job", InputError("gpus: did you mean gpu?; model: is missing", fields=fields))
+    print_error(console, "job", InputError("the file is odd", fields=fields))
+    assert text.getvalue().count("is missing") == 2
+    assert "2 bad fields" in text.getvalue()
+    assert "the file is odd" in text.getvalue()
+
+
+def test_control_characters_are_spelled_out() -> None:
+    """A job's name cannot clear the screen, nor turn the order of letters; letters of any language stay."""
+    nasty = "a\x1b[2J\u202eb\rc é 字"
+    want = "a\\x1b[2J\\u202eb\\rc é 字"
+    console, text = a_console()
+    print_answer(console, nasty, an_answer(reason=nasty, prediction=nasty))
+    print_explanation(console, nasty, an_answer(warnings=[nasty]))
+    print_line(console, nasty, an_answer())
+    print_error(console, nasty, InputError(nasty, fields=[(nasty, nasty)]))
+    print_jobs(console, [PredictionSummary(prediction="predictions/1", job_name=nasty, state=nasty)])
+    print_advice(console, nasty, SuggestResponse(prediction=an_answer(), smallest_gpu=nasty, solved_field=nasty))
+    html = page(nasty, an_answer(reason=nasty))
+    for shown_text in (text.getvalue(), html):
+        assert not {"\x1b", "\u202e", "\r"} & set(shown_text)
+        assert want in shown_text
+
+
+@given(st.text())
+def test_nothing_that_is_shown_moves_the_cursor(text: str) -> None:
+    """Whatever the text, what is shown can be printed and encoded."""
+    assert visible(text).isprintable() or set(visible(text)) & set(OTHER_SPACES)
+    visible(text).encode()
+
+
+def test_a_narrow_terminal_shortens_no_name_of_a_prediction() -> None:
+    """It is what one copies; the terminal wraps the line instead."""
+    text = io.StringIO()
+    name = "predictions/" + "0123456789abcdef" * 2
+    rows = [PredictionSummary(prediction=name, job_name="a job with a long name " * 4, peak=Peak(device_bytes=GB), state="finished")]
+    print_jobs(Console(file=text, width=40, force_terminal=True, highlight=False), rows)
+    assert name in text.getvalue()
+    assert "a job with a long name " * 4 in text.getvalue()
+
+
 def test_an_explanation_adds_the_step_and_the_rank() -> None:
     """The timeline is drawn and the worst rank is explained."""
     answer = an_answer()
@@ -116,10 +168,14 @@ def test_advice_names_its_limits() -> None:
     """The largest micro-batch, the smallest card and the solved field are said; none is said as none."""
     console, text = a_console()
     advice = SuggestResponse(prediction=an_answer(), largest_micro_batch_size=5, solved_field="batch.sequence_length", solved_value=900)
+    advice.solved_limit = "largest"
     print_advice(console, "job.yaml", advice)
     assert "fits as the job is: 5" in text.getvalue()
     assert "job fits as it is: none" in text.getvalue()
-    assert "batch.sequence_length: the extreme value that fits is 900" in text.getvalue()
+    assert "batch.sequence_length: the largest value that fits is 900" in text.getvalue()
+    advice.solved_value, advice.solved_limit = 0, ""
+    print_advice(console, "job.yaml", advice)
+    assert "batch.sequence_length: no value makes the job fit" in text.getvalue()
 
 
 def test_jobs_compare_prediction_and_observation() -> None:

@@ -77,6 +77,39 @@ def test_a_key_stated_twice_is_refused(tmp_path: Path, text: str) -> None:
     assert "twice" in error_of(tmp_path, text).message
 
 
+@pytest.mark.parametrize("name", ["job.yaml", "job.json"])
+@pytest.mark.parametrize("value", ["[" * 100_000, "9" * 5000])
+def test_what_no_parser_takes_is_said_in_plain_words(tmp_path: Path, name: str, value: str) -> None:
+    """Too many levels, too many digits: no word of a parser's inside."""
+    message = error_of(tmp_path, f'{{"name": {value}', name).message
+    message += error_of(tmp_path, f"name: {value}\n").message
+    assert not any(word in message.lower() for word in ("recursion", "sys.", "python", "conversion"))
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    """In a file, and on the first line of JSON Lines; a line of nothing else is no job."""
+    (source,) = sources_of(tmp_path, f"\ufeff{YAML}")
+    assert job_in(source).name == "a"
+    lines = '\ufeff{"model": {"preset": "a"}}\n\ufeff\n'.encode()
+    (source,) = read_sources(["-"], io.BytesIO(lines))
+    assert job_in(source).model.preset == "a"
+
+
+def test_files_that_cannot_be_read_are_named_beside_other_bad_fields(tmp_path: Path) -> None:
+    """One error for all of them; that a model is missing follows from its file and is not said."""
+    error = error_of(tmp_path, "model: {hf_config: nowhere.json}\nmethod: {critic: {profile: nowhere.json}}\ngpus: 8\n")
+    assert {path for path, _ in error.fields} == {"model.hf_config", "method.critic.profile", "gpus"}
+    assert error.reason == "FIELD_INVALID"
+
+
+def test_what_could_be_read_goes_with_the_error(tmp_path: Path) -> None:
+    """On the card that was asked for, so that the service can check the rest."""
+    error = on_gpu(error_of(tmp_path, "model: {preset: a}\nbatch: {micro_batch_size: x}\n"), "t4-16gb")
+    assert isinstance(error, InputError)
+    assert error.readable is not None
+    assert (error.readable.model.preset, error.readable.gpu.type) == ("a", "t4-16gb")
+
+
 def test_aliases_are_refused(tmp_path: Path) -> None:
     """Nine levels of repeated lists are a billion nodes; the refusal is quick."""
     levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9) if n else 'x'}]\n" for n in range(12))

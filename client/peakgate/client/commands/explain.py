@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from peakgate.client.connect import Client
     from peakgate.v1.prediction_pb2 import PredictResponse
 
-Subject = Annotated[str, typer.Argument(metavar="JOB|ID", help="A job document, or the name of a stored prediction (predictions/…).")]
+Subject = Annotated[str, typer.Argument(metavar="JOB|ID", help="A job document, or the name of a stored prediction.")]
+_PREFIX = "predictions/"
+_BARE_ID = re.compile(r"[0-9a-f]{32}")
 Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Also writes one page that needs no network.")]
 
 
@@ -28,12 +31,15 @@ def explain(
     output: OutputForm = Output.table,
 ) -> None:
     """Shows the ledger at the peak, one step in time, the worst rank and what would change it."""
-    from peakgate.client.connect import open_client
+    from peakgate.client.connect import open_client, require_store
     from peakgate.client.output import human_console, write_json
     from peakgate.client.render.explanation import print_explanation
     from peakgate.client.render.page import write_page
     from peakgate.v1.document import answer_to_dict
 
+    subject = _full_name(subject)
+    if subject.startswith(_PREFIX):
+        require_store(server, db)
     with open_client(server, db) as client:
         answer = _answer(client, subject, gpu)
     if output is not Output.table:
@@ -48,6 +54,13 @@ def explain(
 def _answer(client: Client, subject: str, gpu: str | None) -> PredictResponse:
     from peakgate.client.sources import read_one
 
-    if subject.startswith("predictions/"):
+    if subject.startswith(_PREFIX):
         return client.get_prediction(subject).prediction
-    return client.explain(read_one(subject, sys.stdin.buffer, gpu))
+    with client.naming_every_field():
+        job = read_one(subject, sys.stdin.buffer, gpu)
+    return client.explain(job)
+
+
+def _full_name(subject: str) -> str:
+    """A stored prediction may be named without its prefix; a file of that name is a file."""
+    return _PREFIX + subject if _BARE_ID.fullmatch(subject) and not Path(subject).exists() else subject

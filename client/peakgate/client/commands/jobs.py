@@ -16,11 +16,12 @@ def jobs(
     *, limit: Limit = 50, observed: Observed = False, server: Server = None, db: Database = None, output: OutputForm = Output.table
 ) -> None:
     """Lists stored predictions, newest first, with the peaks that agents reported."""
-    from peakgate.client.connect import open_client
+    from peakgate.client.connect import open_client, require_store
     from peakgate.client.output import human_console, write_json
     from peakgate.client.render.jobs import print_jobs
     from peakgate.v1.document import Plain, answer_to_dict
 
+    require_store(server, db)
     with open_client(server, db) as client:
         found = client.list_predictions(limit=limit, observed_only=observed)
     rows: list[Plain] = [answer_to_dict(each) for each in found]

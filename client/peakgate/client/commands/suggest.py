@@ -10,7 +10,7 @@ import typer
 from peakgate.client.options import Database, Gpu, JobPath, Output, OutputForm, Server
 
 Solve = Annotated[
-    str, typer.Option(metavar="FIELD", help="An integer field (batch.sequence_length): the largest value that fits, or the smallest where more needs less.")
+    str, typer.Option(metavar="FIELD", help="An integer field (batch.sequence_length): its largest value that fits, or its smallest.")
 ]
 
 
@@ -25,8 +25,9 @@ def suggest(
     from peakgate.client.sources import read_one
     from peakgate.v1.document import answer_to_dict
 
-    wanted = read_one(job, sys.stdin.buffer, gpu)
     with open_client(server, db) as client:
+        with client.naming_every_field():
+            wanted = read_one(job, sys.stdin.buffer, gpu)
         advice = client.suggest(wanted, solve=solve)
     if output is not Output.table:
         write_json(answer_to_dict(advice), output)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from peakgate.client.render.answer import print_line, print_suggestions
+from peakgate.client.render.text import escape
 from peakgate.v1.prediction_service_pb2 import SuggestResponse
 
 
@@ -15,9 +16,9 @@ def print_advice(console: Console, label: str, advice: SuggestResponse) -> None:
     console.print()
     largest = advice.largest_micro_batch_size
     console.print(f"  Largest micro-batch that fits as the job is: {largest or 'none, not even 1'}")
-    console.print(f"  Smallest GPU of the catalogue on which the job fits as it is: {advice.smallest_gpu or 'none'}")
+    console.print(f"  Smallest GPU of the catalogue on which the job fits as it is: {escape(advice.smallest_gpu) or 'none'}")
     if advice.solved_field:
-        console.print(f"  {_solved(advice)}")
+        console.print(f"  {escape(_solved(advice))}")
 
 
 def _solved(advice: SuggestResponse) -> str:

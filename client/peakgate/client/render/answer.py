@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
 from peakgate.client.errors import PeakgateError
+from peakgate.client.render.text import escape
 from peakgate.client.render.units import bar, count, gb, gb_and_gib, step_time
 from peakgate.v1.plain import plain_value
 from peakgate.v1.prediction_pb2 import LedgerLine, Peak, PredictResponse, Suggestion, Verdict
@@ -28,14 +28,23 @@ def verdict_word(verdict: Verdict.ValueType) -> str:
 def print_line(console: Console, label: str, answer: PredictResponse) -> None:
     """One line for one job of many."""
     word = verdict_word(answer.verdict)
-    console.print(f"[{_style(answer)}]{word:<9}[/] {escape(label)}: {escape(answer.reason)}", soft_wrap=True)
+    stored = f" (stored as {escape(answer.prediction)})" if answer.prediction else ""
+    console.print(f"[{_style(answer)}]{word:<9}[/] {escape(label)}: {escape(answer.reason)}{stored}", soft_wrap=True)
 
 
 def print_error(console: Console, label: str, error: PeakgateError) -> None:
     """A job that could not be judged: every bad field with its remedy."""
-    console.print(f"[bold red]ERROR[/]     {escape(label)}: {escape(error.message)} ({error.reason})", soft_wrap=True)
+    console.print(f"[bold red]ERROR[/]     {escape(label)}: {escape(_headline(error))} ({escape(error.reason)})", soft_wrap=True)
     for field, description in error.fields:
         console.print(f"            {escape(field)} {escape(description)}", soft_wrap=True)
+
+
+def _headline(error: PeakgateError) -> str:
+    """The message, unless it only joins what stands below it field by field."""
+    said_below = error.fields and all(description in error.message for _, description in error.fields)
+    if not said_below:
+        return error.message
+    return f"{len(error.fields)} bad field{'s' if len(error.fields) != 1 else ''}"
 
 
 def print_answer(console: Console, label: str, answer: PredictResponse, *, brief: bool = False) -> None:
@@ -43,14 +52,13 @@ def print_answer(console: Console, label: str, answer: PredictResponse, *, brief
     console.print(f"[{_style(answer)}]{verdict_word(answer.verdict)}[/]  {escape(label)}", soft_wrap=True)
     console.print(f"  {escape(answer.reason)}", soft_wrap=True)
     _print_peaks(console, answer)
-    if brief:
-        return
-    print_ledger(console, answer.ledger)
-    print_suggestions(console, answer.suggestions, most=_SUGGESTIONS)
-    _print_list(console, "Warnings", answer.warnings)
-    _print_list(console, "Assumed, because the job does not say", answer.assumptions)
+    if not brief:
+        print_ledger(console, answer.ledger)
+        print_suggestions(console, answer.suggestions, most=_SUGGESTIONS)
+        _print_list(console, "Warnings", answer.warnings)
+        _print_list(console, "Assumed, because the job does not say", answer.assumptions)
     if answer.prediction:
-        console.print(f"\n  Stored as {answer.prediction}", soft_wrap=True)
+        console.print(f"\n  Stored as {escape(answer.prediction)}", soft_wrap=True)
         console.print("  Set PEAKGATE_PREDICTION to that name in the job's environment: the agent then compares it with what happens.")
 
 
@@ -71,10 +79,10 @@ def _peak_rows(answer: PredictResponse) -> Iterable[tuple[str, str, str]]:
     yield "needed", gb_and_gib(peak.required_bytes), "smallest card on which the step completes"
     yield "upper bound", gb_and_gib(peak.bound_bytes), _bound_meaning(answer)
     if answer.capacity.total_bytes:
-        yield "card", gb_and_gib(answer.capacity.usable_bytes), f"usable of {answer.capacity.gpu or 'the stated card'}"
+        yield "card", gb_and_gib(answer.capacity.usable_bytes), f"usable of {escape(answer.capacity.gpu) or 'the stated card'}"
     yield from _measured_rows(peak)
     if answer.peak_phase:
-        yield "peak in", answer.peak_phase, _phase_meaning(answer)
+        yield "peak in", escape(answer.peak_phase), _phase_meaning(answer)
     if answer.model.parameters:
         yield "parameters", count(answer.model.parameters), f"of which {count(answer.model.trainable_parameters)} trained"
 
@@ -106,7 +114,8 @@ def print_ledger(console: Console, ledger: Iterable[LedgerLine]) -> None:
         return
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for line in lines[:_LEDGER_LINES]:
-        table.add_row(line.category, escape(line.item), gb(line.bytes), f"{line.bytes / total:4.0%}", bar(line.bytes / total, _BAR_CELLS))
+        part = line.bytes / total
+        table.add_row(escape(line.category), escape(line.item), gb(line.bytes), f"{part:4.0%}", bar(part, _BAR_CELLS))
     rest = sum(line.bytes for line in lines[_LEDGER_LINES:])
     if rest:
         others = f"{len(lines) - _LEDGER_LINES} smaller parts"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from peakgate.client.render.text import escape
 from peakgate.client.render.units import count, gb_and_gib
 from peakgate.v1.document import Plain
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import Console
-from rich.markup import escape
 
 from peakgate.client.doctor.check import Check, State
+from peakgate.client.render.text import escape
 
 _STYLES = {State.ok: "green", State.note: "yellow", State.bad: "bold red"}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
 
 from peakgate.client.render.answer import print_answer
+from peakgate.client.render.text import escape
 from peakgate.client.render.timeline import timeline_chart
 from peakgate.v1.prediction_pb2 import PredictResponse
 

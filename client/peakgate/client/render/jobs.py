@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from peakgate.client.render.answer import verdict_word
+from peakgate.client.render.text import escape
 from peakgate.client.render.units import gb
 from peakgate.v1.prediction_service_pb2 import PredictionSummary
+
+_NO_EDGE = 10_000
+"""Wider than any row."""
 
 
 def print_jobs(console: Console, predictions: Sequence[PredictionSummary]) -> None:
@@ -26,7 +30,11 @@ def print_jobs(console: Console, predictions: Sequence[PredictionSummary]) -> No
     table.add_column("state")
     for each in predictions:
         table.add_row(*_cells(each))
+    whole = Measurement.get(console, console.options.update(max_width=_NO_EDGE), table).maximum
+    shown_width = console.width
+    console.width = max(shown_width, whole)  # the terminal wraps a long line; a name that is cut short finds nothing
     console.print(table)
+    console.width = shown_width
     console.print("\npredicted and observed: memory of the process on the fullest GPU, as nvidia-smi shows it", style="dim")
 
 
@@ -34,12 +42,12 @@ def _cells(summary: PredictionSummary) -> tuple[str, ...]:
     predicted, observed = summary.peak.device_bytes, summary.observed_device_bytes
     difference = f"{observed / predicted - 1:+.1%}" if observed and predicted else ""
     return (
-        summary.prediction,
+        escape(summary.prediction),
         escape(summary.job_name),
         summary.create_time.ToDatetime().strftime("%Y-%m-%d %H:%M UTC"),
         verdict_word(summary.verdict),
         gb(predicted),
         gb(observed) if observed else "not seen",
         difference,
-        summary.state,
+        escape(summary.state),
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 
 from peakgate.client.errors import InputError
 from peakgate.client.render.answer import changes_text, verdict_word
+from peakgate.client.render.text import escape_html as escape
 from peakgate.client.render.units import gb, gb_and_gib, step_time
 from peakgate.v1.prediction_pb2 import LedgerLine, PredictResponse, Suggestion, TimelinePoint
 
