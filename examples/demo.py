@@ -68,6 +68,8 @@ def _ask(server: str) -> None:
         "A job that fits",
         "Llama 3.2 with 1 billion parameters, fine-tuned as a whole on one 48 GB card. The file says what a launch script says:",
         "model, batch, precision, optimizer, GPU. A published run of exactly this job peaked at 17.5 GB allocated.",
+        "In the answer, what is needed is less than what the process shows on the device: PyTorch reserves memory beyond its tensors,",
+        "which it gives up when the card is full, and the CUDA context comes on top. The verdict compares what is needed with the card.",
     )
     _run("predict", _shown(FITS), "--server", server, want=0)
     _chapter(
@@ -97,11 +99,18 @@ def _learn(server: str, client: Client, folder: Path) -> None:
     _chapter(
         5,
         "The margin has moved",
-        "A prediction is a point; the verdict uses an upper bound that 95 % of jobs stay below. With nothing observed the bound rests",
-        "on general experience. The three runs used more than was predicted, so the bound has risen for the next job of this kind;",
-        "had they used less, or just what was predicted, it would have come down as more of them were seen.",
+        "A prediction is a point; the verdict uses an upper bound of what is needed, which 95 % of jobs stay below. With nothing observed",
+        "the bound rests on general experience. The three runs used more than was predicted, so it has risen for the next job of this",
+        "kind; had they used less, or just what was predicted, it would have come down as more of them were seen.",
     )
-    console.print(f"  before: {_bound(before)}\n  after:  {_bound(_predict(client))}")
+    after = _predict(client)
+    console.print(f"  before: {_bound(before)}\n  after:  {_bound(after)}")
+    least, most = min(OBSERVED_RATIOS) - 1, max(OBSERVED_RATIOS) - 1
+    _say(
+        f"Why {_margin(after):.0%}, when the runs were {least:.0%} to {most:.0%} above: the next job may be further off than these.",
+        "General experience says how far jobs of one kind spread, and counts for less with each run that is seen.",
+        "The table below compares another figure: what was predicted and what was seen on the device, for each run.",
+    )
     _run("jobs", "--observed", "--server", server, want=0)
 
 
@@ -110,11 +119,14 @@ def _predict(client: Client) -> PredictResponse:
 
 
 def _bound(answer: PredictResponse) -> str:
-    margin = answer.peak.bound_bytes / answer.peak.required_bytes - 1
     return (
-        f"{answer.peak.bound_bytes / 1e9:.2f} GB = {answer.peak.required_bytes / 1e9:.2f} GB needed and {margin:.1%} margin"
+        f"{answer.peak.bound_bytes / 1e9:.2f} GB = {answer.peak.required_bytes / 1e9:.2f} GB needed and {_margin(answer):.1%} margin"
         f" (jobs of this kind observed: {answer.calibration.observations})"
     )
+
+
+def _margin(answer: PredictResponse) -> float:
+    return answer.peak.bound_bytes / answer.peak.required_bytes - 1
 
 
 def _wait_until_learned(client: Client, observations: int) -> None:

@@ -25,5 +25,6 @@ def test_the_demonstration_tells_its_story(tmp_path: Path) -> None:
     assert "attention.implementation: flash" in done.stdout
     before, after = (float(bound) for bound in re.findall(r"^  (?:before|after): +([0-9.]+) GB", done.stdout, re.MULTILINE))
     assert after > before
+    assert "compares another figure" in done.stdout
     assert done.stdout.count("finished") == 3
     assert [path.name for path in tmp_path.iterdir()] == []
