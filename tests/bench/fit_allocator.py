@@ -69,7 +69,7 @@ def planned(job: Job) -> tuple[Plan, Stage]:
 def ratios(plan: Plan, stage: Stage) -> tuple[float, float]:
     """(reserved over `pool_bytes` of the compute stream, required over allocated bytes) of the replay."""
     walked = walk(plan, stage)
-    resident = resident_lines(plan, walked)
+    resident = resident_lines(plan, walked, stage)
     base = sum(line.bytes for line in resident)
     allocated = base + max(high.blocks for phase, high in walked.highs.items() if phase in PHASES)
     reserved, required = replayed(plan, stage, resident, allocated)

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from peakgate.memory.compose import group_of, of_model, resident_lines, whole_model
 from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.fill import Resolver
 from peakgate.memory.job import Job
 from peakgate.memory.model import Described
 from peakgate.memory.optimizers import ROWS
 from peakgate.memory.pipeline import stages
 from peakgate.memory.prediction import LedgerLine, Prediction
 from peakgate.memory.recipes import formats_of
-from peakgate.memory.resolve import Resolver, resolve
+from peakgate.memory.resolve import resolve
 from peakgate.memory.step import walk
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.memory.builders import a_job, a_plan, a_transformer
 
+from peakgate.memory.adapters import targets_of
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.defaults import DEFAULTS, default_of
 from peakgate.memory.job import Batch, Checkpointing, Framework, Job, Lora, Method, Model
@@ -14,7 +15,8 @@ from peakgate.memory.lengths import sequence_of
 from peakgate.memory.model import describe
 from peakgate.memory.predict import predict
 from peakgate.memory.profiles import PROFILES
-from peakgate.memory.resolve import Resolved, builds_mask, repeats_heads, resolve, targets_of, version_of
+from peakgate.memory.resolve import Resolved, resolve
+from peakgate.memory.versions import builds_mask, repeats_heads, version_of
 
 
 def resolved(job: Job, world: int = 1) -> Resolved:
