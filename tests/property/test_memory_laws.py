@@ -110,9 +110,9 @@ def test_more_micro_batches_in_flight_never_need_less(job: Job, times: int) -> N
     assert predict(job).allocated_bytes <= predict(more).allocated_bytes
 
 
-@given(jobs(checkpointing__mode="none", checkpointing__layers=0))
+@given(jobs(with_adapters=False, checkpointing__mode="none", checkpointing__layers=0))
 def test_full_checkpointing_never_saves_more_than_none(job: Job) -> None:
-    """After the forward pass a layer's input is all that is kept of it."""
+    """After the forward pass a layer's input is all that is kept of it. (A frozen layer with one adapter may keep less than its input.)"""
     plan = plan_of(job)
     for stage in stages_of(plan):
         none, full = (walk(each, stage).held_per_micro_batch for each in (plan, replace(plan, checkpointing="full")))
@@ -184,7 +184,9 @@ def test_adapters_train_fewer_parameters(model: Transformer, lora: Lora, mode: s
     """And add to the whole: the base is frozen."""
     plain = predict(a_job({"checkpointing.mode": mode}, model=model))
     adapted = predict(a_job({"checkpointing.mode": mode}, model=model, lora=lora))
-    assert adapted.trainable_parameters < plain.trainable_parameters == plain.parameters
+    frozen = plain.parameters - plain.trainable_parameters
+    assert adapted.trainable_parameters < plain.trainable_parameters
+    assert (frozen > 0) == (model.block == "whisper")  # models/whisper/modeling_whisper.py: embed_positions.requires_grad_(False)
     assert adapted.parameters == plain.parameters + adapted.trainable_parameters
 
 

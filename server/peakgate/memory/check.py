@@ -149,7 +149,8 @@ def _leaves(node: object, prefix: str) -> Iterator[tuple[str, object]]:
 def _problem(path: str, value: object) -> str:
     if isinstance(value, str):
         words = CHOICES.get(path)
-        return "" if words is None or value in words else f"{value!r} is not one of {', '.join(words)}{did_you_mean(value, words)}"
+        near = did_you_mean(value, words or ())
+        return "" if words is None or value in words else f"{value!r} is not one of {', '.join(words)}{near and f', {near}'}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
     if not math.isfinite(value):
