@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from tests.property.jobs import MODELLED, SHARDINGS, adapters, documents, jobs, 
 from tests.unit.memory.builders import a_job, a_transformer, plan_of, sizes_of, stages_of
 
 from peakgate.memory.change import Value, with_changes
-from peakgate.memory.choices import CATEGORIES, PHASES
+from peakgate.memory.choices import CATEGORIES, CHOICES, PHASES
 from peakgate.memory.favourable import favourable
 from peakgate.memory.job import Job, Lora, Transformer
 from peakgate.memory.plan import Plan
@@ -207,3 +208,17 @@ def test_a_replay_agrees_with_the_walk(job: Job) -> None:
     outside = exact.device_bytes - exact.reserved_bytes
     assert exact.allocated_bytes == quick.allocated_bytes
     assert exact.allocated_bytes <= exact.required_bytes - outside <= exact.reserved_bytes
+
+
+@pytest.mark.parametrize("block", MODELLED)
+def test_every_family_walks_in_every_framework(block: str) -> None:
+    """Each pair of a family and a framework, with each attention, a padded batch and each way to checkpoint, has a figure."""
+    model, ways = a_transformer(block), itertools.cycle(("none", "full", "selective"))
+    for framework, attention in itertools.product(CHOICES["framework.name"], (*CHOICES["attention.implementation"], "sdpa")):
+        changes = {
+            "framework.name": framework,
+            "attention.implementation": attention,
+            "attention.mask": "padding",
+            "checkpointing.mode": next(ways),
+        }
+        assert predict(a_job(changes, model=model)).allocated_bytes > 0

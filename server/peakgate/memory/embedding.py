@@ -83,7 +83,7 @@ def global_sizes(machine: Machine) -> dict[str, int]:
     """Bytes of what is made once per forward pass and shared by the layers: the additive mask of eager attention, the rope tables."""
     dims, plan, arch = machine.dims, machine.plan, machine.arch
     if not profile_of(plan.profile).tables:
-        return dict.fromkeys(("mask", "cos"), 0)
+        return dict.fromkeys(("mask", "cross_mask", "cos"), 0)
     out: dict[str, int] = {}
     square = dims["square"]
     if plan.attention == "eager":

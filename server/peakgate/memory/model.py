@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from peakgate.memory import hf_config
@@ -245,6 +245,6 @@ def _dims(t: Transformer, family: Family, extras: Extras, rotary: int) -> dict[s
     joined = {"qkv": (a + 2 * n) * d, "f2": 2 * f, "kh": k * h, "kf2": 2 * k * f}
     rope = {"rope": int(rotary * family.rope_tables), "rotary": a * rotary, "unrotated": 0 if t.block == "phi3" else a * (d - rotary)}
     window = (t.sliding_window or 0) if family.windowed else 0
-    sizes |= routed_sizes(t)
+    sizes |= routed_sizes(replace(t, mla=latent_of(t, family)))
     more = extra_sizes(t, family, f, rotary, extras.shared_width)
     return sizes | joined | rope | more | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}

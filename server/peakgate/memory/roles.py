@@ -47,7 +47,7 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
         roles = _compiled(plan, roles)
     if plan.recomputed:
         segments = [role for module in plan.recomputed for role in profile.recomputed.get(module, ()) if role in roles]
-        roles |= {role: "rebuilt_" + roles[role] for role in segments}
+        roles |= {role: REBUILT + roles[role] for role in segments}
     elif plan.checkpointing == "selective" and plan.attention == "eager" and not profile.per_operation:
         roles |= {"core": "rebuilt_core", "core_inside": roles["core"]}
     return roles
@@ -62,6 +62,9 @@ def _compiled(plan: Plan, roles: dict[str, str]) -> dict[str, str]:
         out |= {"layer": "layer_compiled", "compiled_kernel": profile.compiled_layers[plan.checkpointing]}
     return out
 
+
+REBUILT = "rebuilt_"
+"""Before the name of a block that is a segment of its own."""
 
 PADDED = {"core_bias": "core_bias_padded", "core_bias_cross": "core_bias_cross_padded"}
 CROSS = {"core_efficient": "core_efficient_cross", "core_efficient_half": "core_efficient_half_cross"}

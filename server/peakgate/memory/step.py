@@ -21,6 +21,7 @@ from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
+from peakgate.memory.roles import REBUILT
 from peakgate.memory.sharding import Sharding
 from peakgate.memory.shared_tensors import held_by
 from peakgate.memory.stacks import Stack, stacks_of
@@ -133,10 +134,9 @@ class _Step:
     def __init__(self, plan: Plan, stage: Stage, meter: Meter, *, each: bool, counting: bool = False) -> None:
         self.plan, self.stage, self.meter = plan, stage, meter
         self.machine = Machine(plan, meter)
-        self.machine.special["rebuilt_core"] = rebuilt_core
-        self.machine.special["compiled_layer"] = compiled_layer
-        for name in profile_of(plan.profile).segments:
-            self.machine.special["rebuilt_" + name] = partial(rebuilt, name=name)
+        again = {block for roles in self.machine.kinds.values() for block in roles.values() if block.startswith(REBUILT)}
+        self.machine.special = {block: partial(rebuilt, name=block.removeprefix(REBUILT)) for block in again}
+        self.machine.special |= {"rebuilt_core": rebuilt_core, "compiled_layer": compiled_layer}
         self.stacks = stacks_of(plan, stage, each=each)
         self.sharding = self._sharding(counting=counting)
         self.machine.model_output = self.sharding.after_model

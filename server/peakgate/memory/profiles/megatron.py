@@ -112,16 +112,6 @@ embed_megatron_positions x
     | megatron_routed.BLOCKS
 )
 
-SEGMENTS = (
-    "core_te",
-    "core_unfused",
-    "core_latent",
-    "core_latent_unfused",
-    "mlp_megatron",
-    "mlp_megatron_plain",
-    "mlp_megatron_dense",
-    "expert_tail_kept",
-)
 
 _TE = {"layer": "layer_megatron", "core": "core_te", "eager/core": "core_unfused", "embed": "embed_megatron", "norm": "rms_norm_fused"}
 LLAMA = _TE | {"attention": "attention_megatron", "mlp": "mlp_whole", "feed_forward": "mlp_megatron"}
@@ -153,7 +143,6 @@ PROFILE = Profile(
     roles=ROLES,
     rows=megatron_routed.ROWS,
     recomputed={"core_attn": ("core",), "mlp": ("feed_forward",), "moe_act": ("expert_tail",)},
-    segments=SEGMENTS,
     linears={name: name + "_te" for name in _VARIANTS} | {"linear_gathered.head": "linear_buffered"},
     workspaces=0,
     tables=False,

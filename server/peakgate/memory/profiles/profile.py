@@ -35,8 +35,6 @@ class Profile:
     """Operations that change the number of rows, and the dimension that says to how many."""
     recomputed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Modules of selective checkpointing, and the roles that are then segments of their own."""
-    segments: tuple[str, ...] = ()
-    """Blocks that those roles may name."""
     linears: Mapping[str, str] = field(default_factory=dict)
     """Kernels of linear layers whose weight gradients are added up inside the product (`plan.fused_weight_gradients`)."""
     resident: Callable[[Plan, Stage, list[Weight]], list[LedgerLine]] | None = None
