@@ -107,7 +107,9 @@ def test_a_degree_that_does_not_divide_the_heads_is_not_offered() -> None:
 def test_what_the_job_states_elsewhere_is_not_contradicted() -> None:
     """A stated shard degree of 3 rules out what would leave it with another number of ranks."""
     job = a_job({"parallelism.world_size": 6, "parallelism.sharding": "fsdp", "parallelism.shard_degree": 3})
-    for fix in fixes(job):
+    offered = fixes(job)
+    assert offered
+    for fix in offered:
         predict(with_changes(job, fix.changes))
 
 
