@@ -96,6 +96,15 @@ def check(job: Job) -> None:
         raise JobError(reasons.pop() if len(reasons) == 1 else "FIELD_INVALID", tuple(error for _, error in found))
 
 
+def shape_problems(job: Job) -> bool:
+    """Whether the lengths of a batch cannot be right, all else being as in a job that passed."""
+    stated = (("batch.micro_batch_size", job.batch.micro_batch_size), *((f"batch.{n}", getattr(job.batch, n)) for n in LENGTHS))
+    return any(value is not None and _size_problem(path, value) for path, value in stated) or any(_positions(job))
+
+
+LENGTHS = ("sequence_length", "target_length")
+
+
 def world_of(job: Job) -> int:
     """GPUs of the job: stated, or as many as are asked for, or the smallest number its degrees allow."""
     p = job.parallelism

@@ -96,6 +96,14 @@ class Meter:
             self.by[old] -= block
             self.by[new] += block
 
+    def live_now(self) -> int:
+        """Live bytes at this moment."""
+        return self.live
+
+    def blocks_now(self, category: str) -> int:
+        """Blocks of a category at this moment."""
+        return self.by[category]
+
     def enter(self, phase: str) -> None:
         """Closes the current phase and starts another; a phase that comes again keeps its highest moment."""
         if self.phase:
