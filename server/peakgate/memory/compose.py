@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from peakgate.memory.by_ratio import by_ratio
 from peakgate.memory.counts import Counts
@@ -154,15 +153,8 @@ def group_of(plan: Plan) -> str:
 
 def whole_model(plan: Plan) -> tuple[int, int]:
     """(all, trained) elements of the unsharded model."""
-    sequence = plan.sequence if plan.architecture.traits.get("inputs") == "sound" else 8  # a table of positions may be as long
-    small = replace(plan, micro_batch=1, sequence=sequence, target=min(plan.target, 8), vocabulary_multiple=0)
-    return _counted(replace(small, accumulation=1, checkpointing="none", loss="full", degrees=Degrees()))
-
-
-@lru_cache(maxsize=512)
-def _counted(plan: Plan) -> tuple[int, int]:
-    (stage,) = stages(plan.degrees, plan.architecture.dims["L"], 1)
-    counted = census(plan, stage)
+    whole = replace(plan, degrees=Degrees(), vocabulary_multiple=0)
+    counted = census(whole, stages(whole.degrees, plan.architecture.dims["L"], 1)[0])
     return counted.total, counted.trainable
 
 

@@ -28,7 +28,10 @@ def shrinks(terms: Terms) -> bool:
 
 
 def largest(trace: Trace, rows: Sequence[Terms]) -> list[int]:
-    """The places of the rows that no other row is above of, whatever the sizes; of equal ones the first."""
+    """The places of the rows that no other row is above of, whatever the sizes; of equal ones the first.
+
+    Small requests have equal blocks: a row that is left out may be as high as the one that covers it.
+    """
     kept: list[int] = []
     for place in sorted(range(len(rows)), key=lambda place: (-trace.value(rows[place]), place)):
         if not any(_covered(trace, rows[place], rows[other]) for other in kept):

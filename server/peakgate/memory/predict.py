@@ -43,6 +43,6 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
     walks = [(stage, walk(plan, stage)) for stage in distinct(stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation))]
     ranks = [rank_of(plan, stage, walked.states, resolved, described) for stage, walked in walks]
     if structure is not None:
-        structure.walked(described.architecture, ranks)
+        structure.walked(job, described.architecture, ranks)
     predictions = [compose(rank, counted(plan, stage, walked), exact=exact) for rank, (stage, walked) in zip(ranks, walks, strict=True)]
     return max(predictions, key=lambda each: each.allocated_bytes)

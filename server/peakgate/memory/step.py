@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from peakgate.memory.allocator import block_bytes
-from peakgate.memory.census import Census
+from peakgate.memory.census import Census, smallest
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.collectives import sharding_of, shards
 from peakgate.memory.compiled import compiled_layer
@@ -114,7 +114,12 @@ def saved_bytes_per_layer(plan: Plan, meter: Meter | None = None) -> int:
 
 def census(plan: Plan, stage: Stage) -> Census:
     """Counts the weights of a stage by running it forward without a graph."""
-    step = _Step(replace(plan, checkpointing="none", loss="full"), stage, Meter(_exact), each=False, counting=True)
+    return _census(smallest(plan), stage)
+
+
+@lru_cache(maxsize=512)
+def _census(plan: Plan, stage: Stage) -> Census:
+    step = _Step(plan, stage, Meter(_exact), each=False, counting=True)
     machine = step.machine
     machine.tape.recording = False
     step.head_and_loss(step.forward_layers())

@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import attrgetter
 
 from peakgate.memory.architecture import Architecture
-from peakgate.memory.check import shape_problems
+from peakgate.memory.check import LARGEST, longest_sequence
 from peakgate.memory.compiled_step import CompiledStep, compile_step
 from peakgate.memory.compose import Rank, compose
 from peakgate.memory.forms import UntraceableError
@@ -40,15 +40,17 @@ class Structure:
     variants: list[Ranks] = field(default_factory=list)
     walks: int = 0
     traceable: bool = True
+    longest: int = 0
+    """Tokens that a job may state."""
 
     def at(self, job: Job) -> Prediction | None:
         """The prediction for a job, when it was compiled for the way that its shape takes."""
-        if not self.variants or self.architecture is None or shape_problems(job):
+        if self.architecture is None:
             return None
-        lengths = lengths_of(job, self.architecture)
-        if not lengths.sequence or not job.batch.micro_batch_size:
+        batch, lengths = job.batch, lengths_of(job, self.architecture)
+        shape = (batch.micro_batch_size or 0, lengths.sequence, *([lengths.target] if lengths.target else []))
+        if min(shape) < 1 or max(shape) > LARGEST["batch"] or (batch.sequence_length or 0) > self.longest:
             return None
-        shape = (job.batch.micro_batch_size, lengths.sequence, *([lengths.target] if lengths.target else []))
         for ranks in self.variants:
             counts = [step.at(shape) for _, step in ranks]
             known = [compose(rank, each, exact=False) for (rank, _), each in zip(ranks, counts, strict=True) if each is not None]
@@ -56,14 +58,14 @@ class Structure:
                 return max(known, key=lambda each: each.allocated_bytes)
         return None
 
-    def walked(self, architecture: Architecture, ranks: Sequence[Rank]) -> None:
+    def walked(self, job: Job, architecture: Architecture, ranks: Sequence[Rank]) -> None:
         """A job was walked: the second time its ranks are compiled."""
         self.walks += 1
         if self.walks < 2 or len(self.variants) == VARIANTS or not self.traceable:
             return
         try:
             self.variants.append([(rank, compile_step(rank.plan, rank.stage)) for rank in ranks])
-            self.architecture = architecture
+            self.architecture, self.longest = architecture, longest_sequence(job)
         except UntraceableError:
             self.traceable = False
 
