@@ -8,6 +8,7 @@ from peakgate.memory.adapters import formats_of_base, lora_of, optimizer_of, pin
 from peakgate.memory.architecture import Architecture
 from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
+from peakgate.memory.earlier import earlier_kernels, versions_of
 from peakgate.memory.fill import Resolver
 from peakgate.memory.job import Fsdp, Job, Megatron, Zero
 from peakgate.memory.lengths import Lengths, lengths_of
@@ -37,7 +38,8 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     """Decides every field of a job whose model, micro-batch and sequence are known (tests: `check.py` has passed it)."""
     row = default_of("operations" if architecture.network else "*", "framework.name")
     framework = job.framework.name or row.value
-    fill = Resolver(framework, [] if job.framework.name else [f"framework.name: {framework} ({row.source})"])
+    assumed = [] if job.framework.name else [f"framework.name: {framework} ({row.source})"]
+    fill = Resolver(framework, assumed, versions_of(framework, job.framework))
     formats = formats_of(job.precision, fill.text(job.precision.recipe, "precision.recipe"))
     lora = lora_of(job, fill, architecture, formats)
     degrees = _degrees(job, fill, world, framework)
@@ -76,6 +78,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
         fused_kernels=frozenset(job.framework.fused_kernels),
         compiled=job.framework.compile or False,
+        earlier_kernels=earlier_kernels(fill.versions),
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
     )
@@ -162,7 +165,7 @@ def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver)
 
 def _profile(job: Job, fill: Resolver, block: str) -> str:
     """The kernel profile's name; that of an earlier version is an assumption of its own. A block may be none of the framework's modules."""
-    name = profile_name(fill.framework, job.framework.version)
+    name = profile_name(fill.framework, job.framework.version, block)
     if name in EARLIER:
         fill.text(job.framework.version, "framework.version")
     return name if profile_of(name).models(block) else "huggingface"

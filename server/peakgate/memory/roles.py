@@ -39,6 +39,7 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     renames = dict(profile.renames)
     for kernel in sorted(plan.fused_kernels):
         renames |= FUSED_KERNELS.get(kernel, {})
+    renames |= plan.earlier_kernels
     roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
     roles |= profile.blocks.get(arch.block, {})
     final = roles["norm"] + profile.final_norm_suffix

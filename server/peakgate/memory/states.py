@@ -67,7 +67,7 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     optimizer_itemsize = ROWS[plan.optimizer].itemsize or _state_itemsize(plan)
     row = ROWS[plan.optimizer]
     per_element = row.copies * (optimizer_itemsize + row.scale_bytes_per_element)
-    counters = 4 * sum(w.count for w in trained) if row.counters and row.copies and plan.profile != "textbook" else 0
+    counters = COUNTER_BYTES * counters_of(plan, trained)
     owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM])
     optimizer = int(owned * per_element) + counters
     gradient_bytes = _share(plan, trainable, "gradients") * _gradient_itemsize(plan)
@@ -82,6 +82,16 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
         largest=max((w.elements for w in trained), default=0),
         lazy_optimizer=not formats.resident_gradients and formats.master_weights == "none",
     )
+
+
+COUNTER_BYTES = 4
+"""One fp32 step count a tensor."""
+
+
+def counters_of(plan: Plan, trained: Iterable[Weight]) -> int:
+    """Step counts that the optimizer keeps, one a tensor; the textbook counts none."""
+    row = ROWS[plan.optimizer]
+    return sum(w.count for w in trained if w.trainable) if row.counters and row.copies and plan.profile != "textbook" else 0
 
 
 def _owned(plan: Plan, trained: list[Weight]) -> int:

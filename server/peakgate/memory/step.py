@@ -16,6 +16,7 @@ from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
+from peakgate.memory.optimizers import step_temporary, temporary_events
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
@@ -335,7 +336,7 @@ class _Step:
         self.meter.enter("end")
 
     def _temporary(self, nbytes: int, weights: list[Weight]) -> None:
-        """One figure for the meter; in the list of events a tensor for each trained weight, as foreach kernels make them."""
+        """One figure for the meter; in the list of events a tensor for each trained weight."""
         meter = self.meter
         events, meter.events = meter.events, None
         number = meter.add(nbytes, nbytes, "temporaries")
@@ -344,7 +345,5 @@ class _Step:
         if events is None:
             return
         trained = [weight.elements for weight in weights if weight.trainable for _ in range(weight.count)]
-        sizes = [nbytes * elements // sum(trained) for elements in trained]
-        events += [(meter.numbers + i, size) for i, size in enumerate(sizes, 1) if size]
-        events += [(meter.numbers + i, -size) for i, size in enumerate(sizes, 1) if size]
-        meter.numbers += len(sizes)
+        events += temporary_events(nbytes, trained, step_temporary(self.plan.optimizer, self.plan.implementation), meter.numbers)
+        meter.numbers += 2 * len(trained)
