@@ -48,15 +48,16 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     masked = _masked(job, fill, architecture)
     fill.text(job.batch.sequence_length_is, "batch.sequence_length_is")
     lengths = _lengths(job, architecture, fill)
+    profile = _profile(job, fill, architecture.block)
     plan = Plan(
-        architecture=architecture,
+        architecture=profile_of(profile).built.get(architecture.block, lambda published: published)(architecture),
         micro_batch=job.batch.micro_batch_size or 0,
         sequence=lengths.sequence,
         target=lengths.target,
         image=lengths.image,
         patch=lengths.patch,
         accumulation=fill.whole(job.batch.gradient_accumulation_steps, "batch.gradient_accumulation_steps"),
-        profile=_profile(job, fill, architecture.block),
+        profile=profile,
         framework=framework,
         attention=attention,
         builds_mask=masked,

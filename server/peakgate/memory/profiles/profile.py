@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from peakgate.memory.architecture import Architecture
     from peakgate.memory.pipeline import Stage
     from peakgate.memory.plan import Plan
     from peakgate.memory.prediction import LedgerLine
@@ -31,6 +32,8 @@ class Profile:
     optimizer_temporaries: bool = True
     roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By block: roles of a framework's own modules, which win over the family's."""
+    built: Mapping[str, Callable[[Architecture], Architecture]] = field(default_factory=dict)
+    """By block: what the framework builds of the published model, where that is another one."""
     rows: Mapping[str, str] = field(default_factory=dict)
     """Operations that change the number of rows, and the dimension that says to how many."""
     recomputed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
