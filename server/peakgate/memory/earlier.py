@@ -35,6 +35,8 @@ huggingface | 4.36 | huggingface | attention.implementation | eager | transforme
 torch | 2.0 | * | attention.implementation | eager | torch 2.0 is the first with scaled_dot_product_attention
 huggingface | 5.0 | huggingface | checkpointing.reentrant | true | transformers modeling_utils.py before 5: use_reentrant=True
 torch | 2.0 | * | checkpointing.reentrant | true | torch/utils/checkpoint.py before 2.0: use_reentrant=True
+torchtune | 0.3 | torchtune | loss.implementation | full | torchtune recipes/configs before 0.3: torch.nn.CrossEntropyLoss
+torchtune | now | torchtune | loss.implementation | chunked | torchtune recipes/configs from 4fba6cd44 on: CEWithChunkedOutputLoss
 litgpt | 0.5.5 | litgpt | framework.bitsandbytes | 0.42.0 | litgpt pyproject.toml before d2ed13c3: bitsandbytes==0.42.0
 litgpt | now | litgpt | framework.bitsandbytes | 0.44 | litgpt pyproject.toml from d2ed13c3 on: bitsandbytes>=0.44.0
 """

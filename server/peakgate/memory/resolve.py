@@ -17,7 +17,7 @@ from peakgate.memory.plan import Degrees, Formats, Plan
 from peakgate.memory.profiles import EARLIER, profile_name, profile_of
 from peakgate.memory.recipes import formats_of
 from peakgate.memory.routed import expert_shard
-from peakgate.memory.versions import builds_mask, repeats_heads, version_of
+from peakgate.memory.versions import builds_mask, repeats_heads
 
 FUSION = "framework.megatron.gradient_accumulation_fusion"
 
@@ -50,7 +50,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     lengths = _lengths(job, architecture, fill)
     profile = _profile(job, fill, architecture.block)
     plan = Plan(
-        architecture=profile_of(profile).built.get(architecture.block, lambda published: published)(architecture),
+        architecture=profile_of(profile).builds(architecture),
         micro_batch=job.batch.micro_batch_size or 0,
         sequence=lengths.sequence,
         target=lengths.target,
@@ -173,12 +173,10 @@ def _profile(job: Job, fill: Resolver, block: str) -> str:
 
 
 def _loss(job: Job, fill: Resolver) -> str:
-    """How the loss is computed: Megatron-LM's split the vocabulary, the fused one in place; torchtune's recipes are chunked from 0.4 on."""
+    """How the loss is computed: Megatron-LM's split the vocabulary, the fused one in place."""
     if job.loss.implementation is None and job.framework.megatron and job.framework.megatron.cross_entropy_fusion:
         return "in-place"
-    newer = fill.framework == "torchtune" and version_of(job.framework.version) >= (0, 4)
-    source = replace(fill, framework="torchtune-0.4") if newer else fill
-    stated = source.text(job.loss.implementation, "loss.implementation")
+    stated = fill.text(job.loss.implementation, "loss.implementation")
     return {"fused": "in-place", "full": "vocab-parallel"}.get(stated, stated) if fill.framework == "megatron" else stated
 
 

@@ -90,3 +90,8 @@ class Profile:
     def models(self, block: str) -> bool:
         """Whether the framework builds the block of its own modules, or has none of its own."""
         return not self.roles or block in self.roles
+
+    def builds(self, published: Architecture) -> Architecture:
+        """The architecture as the framework builds it."""
+        own = self.built.get(published.block)
+        return own(published) if own else published
