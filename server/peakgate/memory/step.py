@@ -62,12 +62,14 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     rounds = block_bytes if profile.rounds else _exact
     meter = Meter(rounds, profile.ignored, [] if record else None)
     step = _Step(plan, stage, meter, each=record)
+    step.sharding.final = plan.accumulation == 1
     step.micro_step(held=None)
     first = len(meter.events or ())
     alike = record and profile.flat_buffers  # gradients have buffers of their own: every micro-batch is like the first
     again = plan.accumulation > 1 or not plan.set_to_none or profile.holds_graph
     if again and not alike:  # the second pass finds gradients, or an earlier graph; all later ones are equal to it
         meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
+        step.sharding.final = True
         step.micro_step(held=step.held)
     weights = weights_of(step.machine.parameters, step.machine.tape.times)
     states = states_of(plan, weights)

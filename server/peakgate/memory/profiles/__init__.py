@@ -12,7 +12,7 @@ from peakgate.memory.profiles import composer, litgpt, megatron, textbook, torch
 from peakgate.memory.profiles.profile import Profile
 
 PROFILES: dict[str, Profile] = {
-    "huggingface": Profile(),
+    "huggingface": Profile(adds_up_whole=True),
     "textbook": textbook.PROFILE,
     "megatron": megatron.PROFILE,
     "litgpt": litgpt.PROFILE,

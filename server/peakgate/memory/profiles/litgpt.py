@@ -190,6 +190,7 @@ PROFILE = Profile(
     optimizers_of_4bit={"adamw": "paged-adamw"},
     adapts_parts=True,
     holds_graph=True,
+    adds_up_whole=True,
 )
 
 SCRIPTS = replace(

@@ -44,6 +44,8 @@ class Profile:
     """What else lives all step long: workspaces, tables, buffers."""
     pipeline_loop: bool = False
     """The locals of Megatron-LM's pipeline loop are counted, and outputs are deallocated once they are sent."""
+    adds_up_whole: bool = False
+    """Micro-batches before the last of a step run under no_sync: FSDP1 then adds up whole gradients."""
     zero_buckets: bool = True
     """Sharded gradients and parameters go through DeepSpeed's buckets."""
     flat_buffers: bool = False
