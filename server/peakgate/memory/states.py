@@ -3,7 +3,8 @@
 Seed B: model states = N (b_param + b_grad + b_master + b_m1 + b_m2). ZeRO divides optimizer states (stage 1),
 gradients (2) and parameters (3)
 over the shard degree (ZeRO, arXiv 1910.02054, section 5); Megatron-LM's distributed optimizer divides master weights and optimizer
-states (6 + 12/dp bytes, megatron/training/theoretical_memory_usage.py).
+states (6 + 12/dp bytes, megatron/training/theoretical_memory_usage.py). An offloaded optimizer takes the master weights along
+(deepspeed runtime/zero/stage_1_and_2.py: single_partition_of_fp32_groups; megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py).
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     return States(
         parameters=_parameter_bytes(plan, listed),
         gradients=gradient_bytes if formats.resident_gradients else 0,
-        master_weights=_owned(plan, trained) * ITEMSIZE[formats.master_weights],
+        master_weights=0 if plan.offload_optimizer else _owned(plan, trained) * ITEMSIZE[formats.master_weights],
         optimizer_states=0 if plan.offload_optimizer else optimizer,
         elements=elements,
         trainable=trainable,
