@@ -299,3 +299,30 @@ def test_a_sequence_parallel_encoder_is_not_counted() -> None:
     """What a decoder gathers of the encoder's output is left open, and said."""
     degrees = {"parallelism.tensor": 2, "parallelism.world_size": 2, "parallelism.sequence_parallel": True}
     assert any("encoder-decoder" in line for line in predict(a_t5_job(degrees)).undecided)
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "within"),
+    [
+        ("mcore-bert_tp1_pp2-dev_dgx_h100", 1, 2e-3),
+        ("mcore-bert_tp1_pp2-dev_dgx_a100", 1, 2e-3),
+        ("mcore-bert_tp1_pp4_vp2-dev_dgx_h100", 3, 2e-3),
+        ("mcore-bert_tp4_pp1-dev_dgx_h100", 0, 4e-2),
+    ],
+)
+def test_an_encoder_of_its_own_modules(name: str, stage: int, within: float) -> None:
+    """Megatron-LM's own tests of BERT on the rank that wrote them, with the words of BERT's uncased vocabulary and the unfused gradients of
+    their model_config.yaml; under tensor parallelism rests of blocks are left."""
+    job = published(name, {"model.transformer.vocab_size": 30_522, "framework.megatron.gradient_accumulation_fusion": False})
+    answer = of_stage(job, stage)
+    assert answer.undecided == ()
+    assert answer.allocated_bytes == pytest.approx(number(PUBLISHED[name], "outcome.peak_bytes"), rel=within)
+
+
+def test_a_bert_has_its_transform_and_its_binary_head() -> None:
+    """Tables of words, positions and two types; four matrices of attention and two of the feed-forward part; two dense layers behind."""
+    h, f, words, places, layers = 64, 96, 256, 256, 2
+    model = replace(a_transformer("bert", layers=layers, vocab_size=words), max_positions=places)
+    layer = 4 * (h * h + h) + 2 * h * f + f + h + 4 * h
+    ends = words * (h + 1) + places * h + 2 * h + 2 * h + 2 * (h * h + h) + 2 * h + 2 * (h + 1)
+    assert predict(a_megatron_job(model=model)).parameters == layers * layer + ends

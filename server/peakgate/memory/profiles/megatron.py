@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from peakgate.memory import kernels
 from peakgate.memory.blocks import parse
-from peakgate.memory.profiles import megatron_routed, megatron_t5
+from peakgate.memory.profiles import megatron_bert, megatron_routed, megatron_t5
 from peakgate.memory.profiles.megatron_resident import resident
 from peakgate.memory.profiles.profile import Profile
 
@@ -112,6 +112,7 @@ embed_megatron_positions x
 """)
     | megatron_routed.BLOCKS
     | megatron_t5.BLOCKS
+    | megatron_bert.BLOCKS
 )
 
 
@@ -134,6 +135,7 @@ ROLES = {
     "qwen3": QWEN3,
     "nemotron": NEMOTRON,
     "t5": GPT | megatron_t5.T5,
+    "bert": GPT | megatron_bert.BERT,
     "mixtral": LLAMA | megatron_routed.ROUTED,
     "qwen3_moe": QWEN3 | megatron_routed.ROUTED,
     **dict.fromkeys(("deepseek_v2", "deepseek_v3"), LLAMA | megatron_routed.DEEPSEEK),
@@ -150,7 +152,7 @@ PROFILE = Profile(
     workspaces=0,
     tables=False,
     resident=resident,
-    built={"t5": megatron_t5.as_built},
+    built={"t5": megatron_t5.as_built, "bert": megatron_bert.as_built},
     pipeline_loop=True,
     zero_buckets=False,
     flat_buffers=True,
