@@ -46,6 +46,15 @@ SAID = (
         where=UNFUSED,
     ),
     Said(
+        ids=("mbridge-moonlight-",),
+        adds={
+            "precision.gradients": "bfloat16",
+            "precision.optimizer_states": "bfloat16",
+            "framework.megatron.cross_entropy_fusion": True,
+        },
+        where="recipes/moonlight/h100/moonlight_16b.py, 8 GPUs: main_grads_dtype and moments bfloat16, cross_entropy_loss_fusion",
+    ),
+    Said(
         ids=("tune-31-8b-full-4090",),
         adds={"framework.version": "0.3.0"},
         where="a table of September 2024, when the recipes' configs name the chunked loss",
