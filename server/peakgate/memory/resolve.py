@@ -65,8 +65,6 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         dropout_attention=_dropout(job.dropout.attention, architecture.attention_dropout, "attention", fill),
         dropout_hidden=_dropout(job.dropout.hidden, architecture.hidden_dropout, "hidden", fill),
         checkpointing=mode,
-        checkpoint_every=job.checkpointing.every or 1,
-        checkpoint_layers=job.checkpointing.layers or 0,
         reentrant=mode == "full" and fill.flag(job.checkpointing.reentrant, "checkpointing.reentrant"),
         formats=_in_buckets(formats_of_base(formats, lora), job, degrees, fill),
         lora=lora,
@@ -77,8 +75,6 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         in_backward=fill.flag(job.optimizer.in_backward, "optimizer.in_backward"),
         loss=_loss(job, fill),
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
-        fused_kernels=frozenset(job.framework.fused_kernels),
-        compiled=job.framework.compile or False,
         earlier_kernels=earlier_kernels(fill.versions),
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
@@ -124,10 +120,14 @@ def _masked(job: Job, fill: Resolver, architecture: Architecture) -> bool:
 
 
 def _placed(plan: Plan, job: Job) -> Plan:
-    """The plan with the details of DDP, FSDP and ZeRO, and what lies in the host's memory."""
+    """The plan with what is as stated or absent: details of checkpointing, DDP, FSDP and ZeRO, and what lies in the host's memory."""
     fsdp, zero = job.framework.fsdp or Fsdp(), job.framework.zero or Zero()
     return replace(
         plan,
+        checkpoint_every=job.checkpointing.every or 1,
+        checkpoint_layers=job.checkpointing.layers or 0,
+        fused_kernels=frozenset(job.framework.fused_kernels),
+        compiled=job.framework.compile or False,
         fsdp_version=fsdp.version or int(default_of(plan.framework, "framework.fsdp.version").value),
         float8_gather=_float8_gather(job, plan.framework),
         reshard_after_forward=fsdp.reshard_after_forward is not False,
