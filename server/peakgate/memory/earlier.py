@@ -7,7 +7,7 @@ states no version gets the row of `defaults.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peakgate.memory.defaults import Default
 from peakgate.memory.job import Framework
@@ -24,6 +24,12 @@ class Earlier:
     library: str
     before: tuple[int, ...]
     default: Default
+
+    @property
+    def named(self) -> Default:
+        """The default with its versions in the name, as a catalogue lists it."""
+        bound = f" < {'.'.join(map(str, self.before))}" if self.before else ", later versions"
+        return replace(self.default, framework=f"{self.default.framework} ({self.library}{bound})")
 
 
 _ROWS = """

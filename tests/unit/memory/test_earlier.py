@@ -30,6 +30,14 @@ def test_each_row_changes_a_default_that_exists_and_says_why() -> None:
     assert all(row.default.field in known and row.default.source and row.default.value for row in EARLIER)
 
 
+def test_a_catalogue_names_the_versions() -> None:
+    """No two rows of the list read alike."""
+    names = [(row.named.framework, row.named.field) for row in EARLIER]
+    assert len(names) == len(set(names))
+    assert ("* (torch < 2.0)", "optimizer.set_to_none") in names
+    assert ("litgpt (litgpt, later versions)", "framework.bitsandbytes") in names
+
+
 @pytest.mark.parametrize(
     ("framework", "stated", "field", "want"),
     [
