@@ -72,7 +72,7 @@ def lora_of(job: Job, fill: Resolver, architecture: Architecture, formats: Forma
         fill.assumptions.append(f"lora.base_dtype: {base} (the recipe's parameters)")
     names = lora.targets or tuple(fill.text(None, "lora.targets").split(", "))
     adapter = fill.text(lora.adapter_dtype, "lora.adapter_dtype")
-    profile = profile_of(profile_name(fill.framework, job.framework.version))
+    profile = profile_of(profile_name(fill.framework, job.framework.version, architecture.block))
     return LoraPlan(
         rank=fill.whole(lora.rank, "lora.rank"),
         targets=targets_of(names, architecture, profile),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakgate.memory.flat_parameter import FlatParameters
+from peakgate.memory.flat_parameter import AddsUpWhole, FlatParameters
 from peakgate.memory.fully_shard import FullyShard
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import BUCKETED, SHARDED, Sharding
@@ -30,4 +30,7 @@ def sharding_of(machine: Machine, census: Census | None, last: Layer) -> Shardin
         return Sharding(machine)
     if plan.degrees.sharding in BUCKETED:
         return Zero(machine, census)
-    return FullyShard(machine, census, last) if plan.fsdp_version == 2 else FlatParameters(machine, census)
+    if plan.fsdp_version == 2:
+        return FullyShard(machine, census, last)
+    whole = plan.accumulation > 1 and profile_of(plan.framework).adds_up_whole
+    return (AddsUpWhole if whole else FlatParameters)(machine, census)

@@ -14,7 +14,7 @@ from peakgate.memory.prediction import LedgerLine, Prediction, Timeline, Timelin
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.reserved import replayed
 from peakgate.memory.resolve import Resolved
-from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes
+from peakgate.memory.runtime import communication_bytes
 from peakgate.memory.states import States
 from peakgate.memory.step import PHASES, census
 
@@ -143,7 +143,7 @@ def outside_of(plan: Plan) -> Outside:
     """Context and communication, unless the profile counts neither."""
     if not profile_of(plan.profile).context:
         return Outside(context=0, communication=0)
-    return Outside(context=CONTEXT_BYTES, communication=communication_bytes(plan.degrees))
+    return Outside(context=plan.context_bytes, communication=communication_bytes(plan.degrees))
 
 
 def group_of(plan: Plan) -> str:

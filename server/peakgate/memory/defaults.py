@@ -57,8 +57,7 @@ composer | attention.implementation | flash | llm-foundry: attn_config.attn_impl
 * | checkpointing.every | 1 | torch.utils.checkpoint around each layer
 * | checkpointing.reentrant | false | transformers 5: use_reentrant=False
 * | loss.implementation | full | transformers loss/loss_utils.py: cross_entropy of all logits
-torchtune | loss.implementation | full | torchtune recipes/configs before 0.4: torch.nn.CrossEntropyLoss
-torchtune-0.4 | loss.implementation | chunked | torchtune recipes/configs from 0.4 on: CEWithChunkedOutputLoss
+torchtune | loss.implementation | full | torchtune recipes/configs before 0.3: torch.nn.CrossEntropyLoss
 litgpt | loss.implementation | chunked | litgpt finetune/lora.py: lm_head_chunk_size=128, chunked_cross_entropy
 * | loss.keep_logits | false | transformers trainer.py compute_loss: outputs are local
 textbook | loss.keep_logits | true | ML Systems, Lesson 6, section 3: 4sbV stays in the sum

@@ -76,12 +76,14 @@ linear_quantised_nested_bias | a=w:4/64 t=w:product -a y=out -t | w: gw=w; x: a=
 # ---- attention
 matmul(x0,x1) | y=out             | x0(x1): gx0=x0; x1(x0): gx1=x1
 softmax      | y=x               | x(y): gx=x
+softmax_of_input | y=x           | x(x,y): gx=x                               # torch before 1.11 (github.com/pytorch/pytorch/issues/64000)
 flash(q,k,v) | y=q l!=lse:4 r!=rng | q,k,v(q,k,v,y,l,r): gq=q gk=k gv=v
 flash_textbook(q,k,v) | y=q             | q,k,v(q,k,v,y): gq=q gk=k gv=v
 efficient_plain(q,k,v) | y=q l!=lse32:4 r!=rng | q,k,v(q,k,v,y,l,r): gq=q gk=k gv=v
 efficient(q,k,v,c) | y=q l!=lse32:4 r!=rng | q,k,v(q,k,v,y,l,r,c): gq=q gk=k gv=v
 # ---- loss
 log_softmax  | y=x               | x(y): gx=x
+log_softmax_of_input | y=x       | x(x,y): gx=x
 nll(x,t) | y=four w!=four     | x(x,t,w): gx=x
 logits_textbook | y=out:4 | w: gw=w; x: gx=x                            # Korthikanti et al. 4.3: fp32 logits, nothing else
 loss_textbook(x,t) | y=four | x: gx=x

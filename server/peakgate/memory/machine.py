@@ -18,7 +18,7 @@ from peakgate.memory.shared_tensors import of_kind
 from peakgate.memory.stacks import sizes_of
 from peakgate.memory.tape import FLOAT32, INT64, Layer, Node, Operand, Parameter, RecomputedError, Shape, Storage, Tape, Tensor
 
-COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head", "q_b", "kv_b"})
+COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head", "q_b", "kv_b", "kv"})
 """Linear layers that tensor parallelism splits by output (Megatron-LM: ColumnParallelLinear)."""
 
 ROW = frozenset({"o", "down"})
@@ -256,8 +256,9 @@ class Machine:
     def _weight(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> Parameter:
         """The next weight of this layer: made on the first run, found again when the layer is run again."""
         known, i = self.parameters.setdefault(self.layer, []), self.cursor.get(self.layer, 0)
-        if name == "w" and i > 0 and (tag == "V" or (tag == "head" and self.arch.tied)):
-            tied = next((weight for weight in known[:i] if weight.name == "embedding.V"), None)
+        if name == "w" and i > 0 and self._is_shared(tag):
+            shared = "embedding.positions" if tag == "positions" else "embedding.V"
+            tied = next((weight for weight in known[:i] if weight.name == shared), None)
             if tied is not None:
                 tied.shape = (width or 1, x.width)
                 return tied
@@ -277,6 +278,10 @@ class Machine:
             )
         )
         return known[-1]
+
+    def _is_shared(self, tag: str) -> bool:
+        """Whether a table may have been used before: words by a decoder, a tied head; positions where both stacks have one table."""
+        return tag == "V" or (tag == "head" and self.arch.tied) or (tag == "positions" and "shared_positions" in self.arch.flags)
 
     def _elements(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> int:
         if operation.startswith(("embedding", "convolve")):

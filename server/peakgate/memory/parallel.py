@@ -15,7 +15,7 @@ from peakgate.memory.routed import routed_dims
 SPLIT_PARTS = ("rotary_kv", "unrotated_kv", "fd", "fs", "ropes", "nopes", "values", "kvb")
 """Parts of heads, and the widths of dense layers and shared experts."""
 
-SPLIT_BY_TENSOR = ("q", "kv", "a", "n", "f", "V", "qkv", "f2", "kf2", "rotary", "unrotated", *SPLIT_PARTS, *ROUTED)
+SPLIT_BY_TENSOR = ("q", "kv", "a", "n", "f", "V", "qkv", "kv2", "f2", "kf2", "rotary", "unrotated", *SPLIT_PARTS, *ROUTED)
 
 
 def divided(size: int, degree: int) -> int:

@@ -90,6 +90,8 @@ class Plan:
     fused_kernels: frozenset[str] = frozenset()
     compiled: bool = False
     """torch.compile, as far as the profile says what it makes of a layer."""
+    earlier_kernels: tuple[tuple[str, str], ...] = ()
+    """Kernels of the stated versions that stand in the place of today's (`earlier.py`)."""
     pins_inputs: bool = False
     """bitsandbytes keeps the input of a 4-bit product as long as the graph lives (before 0.43: MatMul4Bit, ctx.tensors)."""
     expandable_segments: bool = False
@@ -102,6 +104,8 @@ class Plan:
     overlap_comm: bool = False
     max_live_elements: int = 1_000_000_000
     workspace_bytes: int = 8_519_680
+    context_bytes: int = 300_000_000
+    """What the process takes of the card before its first tensor."""
     capability: tuple[int, int] | None = None
     """CUDA compute capability of the card, when it is known."""
     transformer_engine: bool = False

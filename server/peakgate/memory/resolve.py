@@ -8,6 +8,7 @@ from peakgate.memory.adapters import formats_of_base, lora_of, optimizer_of, pin
 from peakgate.memory.architecture import Architecture
 from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
+from peakgate.memory.earlier import earlier_kernels, versions_of
 from peakgate.memory.fill import Resolver
 from peakgate.memory.job import Fsdp, Job, Megatron, Zero
 from peakgate.memory.lengths import Lengths, lengths_of
@@ -16,7 +17,7 @@ from peakgate.memory.plan import Degrees, Formats, Plan
 from peakgate.memory.profiles import EARLIER, profile_name, profile_of
 from peakgate.memory.recipes import formats_of
 from peakgate.memory.routed import expert_shard
-from peakgate.memory.versions import builds_mask, repeats_heads, version_of
+from peakgate.memory.versions import builds_mask, repeats_heads
 
 FUSION = "framework.megatron.gradient_accumulation_fusion"
 
@@ -37,7 +38,8 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     """Decides every field of a job whose model, micro-batch and sequence are known (tests: `check.py` has passed it)."""
     row = default_of("operations" if architecture.network else "*", "framework.name")
     framework = job.framework.name or row.value
-    fill = Resolver(framework, [] if job.framework.name else [f"framework.name: {framework} ({row.source})"])
+    assumed = [] if job.framework.name else [f"framework.name: {framework} ({row.source})"]
+    fill = Resolver(framework, assumed, versions_of(framework, job.framework))
     formats = formats_of(job.precision, fill.text(job.precision.recipe, "precision.recipe"))
     lora = lora_of(job, fill, architecture, formats)
     degrees = _degrees(job, fill, world, framework)
@@ -46,15 +48,16 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     masked = _masked(job, fill, architecture)
     fill.text(job.batch.sequence_length_is, "batch.sequence_length_is")
     lengths = _lengths(job, architecture, fill)
+    profile = _profile(job, fill, architecture.block)
     plan = Plan(
-        architecture=architecture,
+        architecture=profile_of(profile).builds(architecture),
         micro_batch=job.batch.micro_batch_size or 0,
         sequence=lengths.sequence,
         target=lengths.target,
         image=lengths.image,
         patch=lengths.patch,
         accumulation=fill.whole(job.batch.gradient_accumulation_steps, "batch.gradient_accumulation_steps"),
-        profile=_profile(job, fill, architecture.block),
+        profile=profile,
         framework=framework,
         attention=attention,
         builds_mask=masked,
@@ -62,8 +65,6 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         dropout_attention=_dropout(job.dropout.attention, architecture.attention_dropout, "attention", fill),
         dropout_hidden=_dropout(job.dropout.hidden, architecture.hidden_dropout, "hidden", fill),
         checkpointing=mode,
-        checkpoint_every=job.checkpointing.every or 1,
-        checkpoint_layers=job.checkpointing.layers or 0,
         reentrant=mode == "full" and fill.flag(job.checkpointing.reentrant, "checkpointing.reentrant"),
         formats=_in_buckets(formats_of_base(formats, lora), job, degrees, fill),
         lora=lora,
@@ -74,8 +75,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         in_backward=fill.flag(job.optimizer.in_backward, "optimizer.in_backward"),
         loss=_loss(job, fill),
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
-        fused_kernels=frozenset(job.framework.fused_kernels),
-        compiled=job.framework.compile or False,
+        earlier_kernels=earlier_kernels(fill.versions),
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
     )
@@ -120,10 +120,14 @@ def _masked(job: Job, fill: Resolver, architecture: Architecture) -> bool:
 
 
 def _placed(plan: Plan, job: Job) -> Plan:
-    """The plan with the details of DDP, FSDP and ZeRO, and what lies in the host's memory."""
+    """The plan with what is as stated or absent: details of checkpointing, DDP, FSDP and ZeRO, and what lies in the host's memory."""
     fsdp, zero = job.framework.fsdp or Fsdp(), job.framework.zero or Zero()
     return replace(
         plan,
+        checkpoint_every=job.checkpointing.every or 1,
+        checkpoint_layers=job.checkpointing.layers or 0,
+        fused_kernels=frozenset(job.framework.fused_kernels),
+        compiled=job.framework.compile or False,
         fsdp_version=fsdp.version or int(default_of(plan.framework, "framework.fsdp.version").value),
         float8_gather=_float8_gather(job, plan.framework),
         reshard_after_forward=fsdp.reshard_after_forward is not False,
@@ -162,19 +166,17 @@ def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver)
 
 def _profile(job: Job, fill: Resolver, block: str) -> str:
     """The kernel profile's name; that of an earlier version is an assumption of its own. A block may be none of the framework's modules."""
-    name = profile_name(fill.framework, job.framework.version)
+    name = profile_name(fill.framework, job.framework.version, block)
     if name in EARLIER:
         fill.text(job.framework.version, "framework.version")
     return name if profile_of(name).models(block) else "huggingface"
 
 
 def _loss(job: Job, fill: Resolver) -> str:
-    """How the loss is computed: Megatron-LM's split the vocabulary, the fused one in place; torchtune's recipes are chunked from 0.4 on."""
+    """How the loss is computed: Megatron-LM's split the vocabulary, the fused one in place."""
     if job.loss.implementation is None and job.framework.megatron and job.framework.megatron.cross_entropy_fusion:
         return "in-place"
-    newer = fill.framework == "torchtune" and version_of(job.framework.version) >= (0, 4)
-    source = replace(fill, framework="torchtune-0.4") if newer else fill
-    stated = source.text(job.loss.implementation, "loss.implementation")
+    stated = fill.text(job.loss.implementation, "loss.implementation")
     return {"fused": "in-place", "full": "vocab-parallel"}.get(stated, stated) if fill.framework == "megatron" else stated
 
 

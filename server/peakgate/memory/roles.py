@@ -39,6 +39,7 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     renames = dict(profile.renames)
     for kernel in sorted(plan.fused_kernels):
         renames |= FUSED_KERNELS.get(kernel, {})
+    renames |= plan.earlier_kernels
     roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
     roles |= profile.blocks.get(arch.block, {})
     final = roles["norm"] + profile.final_norm_suffix
@@ -119,6 +120,8 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "lora_dropout": "dropout" if plan.lora and plan.lora.dropout else "pass",
         "linear_quantised": profile_of(plan.profile).quantised,
         "linear_merged": _merged(plan),
+        "zero_padding": "fill_padding" if plan.transformer_engine else "pass",
+        "zero_padding_cross": "fill_padding_cross" if plan.transformer_engine else "pass",
         "ungroup": "contiguous" if 1 < groups < heads else "pass",
         "positions_rope": "rope_pairs" if plan.builds_mask else "rope_pairs_indexed",
         "dropout_hidden": "dropout" if plan.dropout_hidden else "pass",

@@ -23,6 +23,7 @@ class Sharding:
     def __init__(self, machine: Machine) -> None:
         self.machine, self.plan, self.tape = machine, machine.plan, machine.tape
         self.layer_kind: dict[Layer, str] = {}
+        self.final = True  # the optimizer's step follows this micro-batch
 
     def begin(self) -> None:
         """Before the embedding."""

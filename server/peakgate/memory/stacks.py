@@ -56,7 +56,7 @@ def sizes_of(plan: Plan, kind: str) -> dict[str, int]:
         share = max(1, encoder["encoder_f"] // plan.degrees.tensor)
         return _with_rows(encoder | {"f": share}, plan)
     decoder = rank_dims(replace(plan, sequence=plan.target))
-    cross = {"scores_cross": encoder["scores"], "rows.cross": plan.target * plan.sequence}
+    cross = {"scores_cross": encoder["scores"], "rows.cross": plan.target * plan.sequence, "square_cross": plan.target * plan.sequence}
     return _with_rows(decoder | cross, replace(plan, sequence=plan.target))
 
 

@@ -3,7 +3,8 @@
 Seed B: model states = N (b_param + b_grad + b_master + b_m1 + b_m2). ZeRO divides optimizer states (stage 1),
 gradients (2) and parameters (3)
 over the shard degree (ZeRO, arXiv 1910.02054, section 5); Megatron-LM's distributed optimizer divides master weights and optimizer
-states (6 + 12/dp bytes, megatron/training/theoretical_memory_usage.py).
+states (6 + 12/dp bytes, megatron/training/theoretical_memory_usage.py). An offloaded optimizer takes the master weights along
+(deepspeed runtime/zero/stage_1_and_2.py: single_partition_of_fp32_groups; megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py).
 """
 
 from __future__ import annotations
@@ -67,14 +68,14 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     optimizer_itemsize = ROWS[plan.optimizer].itemsize or _state_itemsize(plan)
     row = ROWS[plan.optimizer]
     per_element = row.copies * (optimizer_itemsize + row.scale_bytes_per_element)
-    counters = 4 * sum(w.count for w in trained) if row.counters and row.copies and plan.profile != "textbook" else 0
+    counters = COUNTER_BYTES * counters_of(plan, trained)
     owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM])
     optimizer = int(owned * per_element) + counters
     gradient_bytes = _share(plan, trainable, "gradients") * _gradient_itemsize(plan)
     return States(
         parameters=_parameter_bytes(plan, listed),
         gradients=gradient_bytes if formats.resident_gradients else 0,
-        master_weights=_owned(plan, trained) * ITEMSIZE[formats.master_weights],
+        master_weights=0 if plan.offload_optimizer else _owned(plan, trained) * ITEMSIZE[formats.master_weights],
         optimizer_states=0 if plan.offload_optimizer else optimizer,
         elements=elements,
         trainable=trainable,
@@ -82,6 +83,16 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
         largest=max((w.elements for w in trained), default=0),
         lazy_optimizer=not formats.resident_gradients and formats.master_weights == "none",
     )
+
+
+COUNTER_BYTES = 4
+"""One fp32 step count a tensor."""
+
+
+def counters_of(plan: Plan, trained: Iterable[Weight]) -> int:
+    """Step counts that the optimizer keeps, one a tensor; the textbook counts none."""
+    row = ROWS[plan.optimizer]
+    return sum(w.count for w in trained if w.trainable) if row.counters and row.copies and plan.profile != "textbook" else 0
 
 
 def _owned(plan: Plan, trained: list[Weight]) -> int:

@@ -16,6 +16,7 @@ from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
+from peakgate.memory.optimizers import step_temporary, temporary_events
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
@@ -80,12 +81,14 @@ def run(plan: Plan, stage: Stage, meter: Meter, *, each: bool = False) -> tuple[
     """Runs one step in steady state past a meter: what is left of it, where its events repeat from, its states and weights."""
     profile = profile_of(plan.profile)
     step = _Step(plan, stage, meter, each=each)
+    step.sharding.final = plan.accumulation == 1
     step.micro_step(held=None)
     first = len(meter.events or ())
     alike = each and profile.flat_buffers  # gradients have buffers of their own: every micro-batch is like the first
     again = plan.accumulation > 1 or not plan.set_to_none or profile.holds_graph
     if again and not alike:  # the second pass finds gradients, or an earlier graph; all later ones are equal to it
         meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
+        step.sharding.final = True
         step.micro_step(held=step.held)
     weights = weights_of(step.machine.parameters, step.machine.tape.times)
     states = states_of(plan, weights)
@@ -347,7 +350,7 @@ class _Step:
         self.meter.enter("end")
 
     def _temporary(self, nbytes: int, weights: list[Weight]) -> None:
-        """One figure for the meter; in the list of events a tensor for each trained weight, as foreach kernels make them."""
+        """One figure for the meter; in the list of events a tensor for each trained weight."""
         meter = self.meter
         events, meter.events = meter.events, None
         number = meter.add(nbytes, nbytes, "temporaries")
@@ -356,7 +359,5 @@ class _Step:
         if events is None:
             return
         trained = [weight.elements for weight in weights if weight.trainable for _ in range(weight.count)]
-        sizes = [nbytes * elements // sum(trained) for elements in trained]
-        events += [(meter.numbers + i, size) for i, size in enumerate(sizes, 1) if size]
-        events += [(meter.numbers + i, -size) for i, size in enumerate(sizes, 1) if size]
-        meter.numbers += len(sizes)
+        events += temporary_events(nbytes, trained, step_temporary(self.plan.optimizer, self.plan.implementation), meter.numbers)
+        meter.numbers += 2 * len(trained)

@@ -12,7 +12,7 @@ from peakgate.memory.profiles import composer, litgpt, megatron, textbook, torch
 from peakgate.memory.profiles.profile import Profile
 
 PROFILES: dict[str, Profile] = {
-    "huggingface": Profile(),
+    "huggingface": Profile(adds_up_whole=True),
     "textbook": textbook.PROFILE,
     "megatron": megatron.PROFILE,
     "litgpt": litgpt.PROFILE,
@@ -50,12 +50,12 @@ def profile_of(framework: str) -> Profile:
     return PROFILES.get(framework) or EARLIER.get(framework) or AGES.get(framework) or PROFILES["huggingface"]
 
 
-def profile_name(framework: str, version: str | None) -> str:
+def profile_name(framework: str, version: str | None, block: str = "") -> str:
     """The name of the framework's row at a version: the latest that has begun.
 
-    LitGPT has versions since it is a package; without one it is the scripts before it.
+    LitGPT has versions since it is a package; without one it is the scripts before it, if they knew the model's block.
     """
-    if framework == "litgpt" and not version:
+    if framework == "litgpt" and not version and (not block or block in EARLIER["lit-gpt"].blocks):
         return "lit-gpt"
     begun = [name for name in AGES if name.partition(" ")[0] == framework and _numbers(name.partition(" ")[2]) <= _numbers(version)]
     return max(begun, key=_numbers, default=framework if framework in PROFILES else "huggingface")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from peakgate.memory import kernels
 from peakgate.memory.blocks import parse
-from peakgate.memory.profiles import megatron_routed
+from peakgate.memory.profiles import megatron_bert, megatron_routed, megatron_t5
 from peakgate.memory.profiles.megatron_resident import resident
 from peakgate.memory.profiles.profile import Profile
 
@@ -35,6 +35,7 @@ squared_relu | y=x               | x(x): gx=x                                 # 
 cross_entropy_in_place | y=out:4 l=out:12 -l | x(x): gx~x
 """)
     | megatron_routed.KERNELS
+    | megatron_t5.KERNELS
 )
 
 BLOCKS = (
@@ -110,6 +111,8 @@ embed_megatron_positions x
   return dropout_hidden _x
 """)
     | megatron_routed.BLOCKS
+    | megatron_t5.BLOCKS
+    | megatron_bert.BLOCKS
 )
 
 
@@ -131,6 +134,8 @@ ROLES = {
     **dict.fromkeys(("gpt", "gpt2", "gpt3"), GPT),
     "qwen3": QWEN3,
     "nemotron": NEMOTRON,
+    "t5": GPT | megatron_t5.T5,
+    "bert": GPT | megatron_bert.BERT,
     "mixtral": LLAMA | megatron_routed.ROUTED,
     "qwen3_moe": QWEN3 | megatron_routed.ROUTED,
     **dict.fromkeys(("deepseek_v2", "deepseek_v3"), LLAMA | megatron_routed.DEEPSEEK),
@@ -147,6 +152,7 @@ PROFILE = Profile(
     workspaces=0,
     tables=False,
     resident=resident,
+    built={"t5": megatron_t5.as_built, "bert": megatron_bert.as_built},
     pipeline_loop=True,
     zero_buckets=False,
     flat_buffers=True,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from peakgate.memory.architecture import Architecture
     from peakgate.memory.pipeline import Stage
     from peakgate.memory.plan import Plan
     from peakgate.memory.prediction import LedgerLine
@@ -31,6 +32,8 @@ class Profile:
     optimizer_temporaries: bool = True
     roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By block: roles of a framework's own modules, which win over the family's."""
+    built: Mapping[str, Callable[[Architecture], Architecture]] = field(default_factory=dict)
+    """By block: what the framework builds of the published model, where that is another one."""
     rows: Mapping[str, str] = field(default_factory=dict)
     """Operations that change the number of rows, and the dimension that says to how many."""
     recomputed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -41,6 +44,8 @@ class Profile:
     """What else lives all step long: workspaces, tables, buffers."""
     pipeline_loop: bool = False
     """The locals of Megatron-LM's pipeline loop are counted, and outputs are deallocated once they are sent."""
+    adds_up_whole: bool = False
+    """Micro-batches before the last of a step run under no_sync: FSDP1 then adds up whole gradients."""
     zero_buckets: bool = True
     """Sharded gradients and parameters go through DeepSpeed's buckets."""
     flat_buffers: bool = False
@@ -87,3 +92,8 @@ class Profile:
     def models(self, block: str) -> bool:
         """Whether the framework builds the block of its own modules, or has none of its own."""
         return not self.roles or block in self.roles
+
+    def builds(self, published: Architecture) -> Architecture:
+        """The architecture as the framework builds it."""
+        own = self.built.get(published.block)
+        return own(published) if own else published

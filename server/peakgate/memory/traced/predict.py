@@ -14,7 +14,7 @@ from peakgate.memory.plan import Degrees
 from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
 from peakgate.memory.recipes import RECIPES
 from peakgate.memory.replay import Script, replay, smallest_cap
-from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes, workspace_bytes
+from peakgate.memory.runtime import communication_bytes, context_bytes, workspace_bytes
 from peakgate.memory.states import States
 from peakgate.memory.step import PHASES
 from peakgate.memory.traced.read import Profile, Sized, events_of, read, resident_of
@@ -48,7 +48,7 @@ def predict_profile(job: Job, world: int) -> Prediction:
     base = sum(line.bytes for line in lines)
     peaks = {phase: base + played.highs[phase].blocks for phase in PHASES if phase in played.highs}
     phase = max(reversed(peaks), key=lambda name: peaks[name])
-    outside = Outside(context=CONTEXT_BYTES, communication=communication_bytes(_degrees(world)))
+    outside = Outside(context=context_bytes(job.framework, capability_of(job)), communication=communication_bytes(_degrees(world)))
     extra = tuple(line.bytes for line in lines if line.item.startswith(("cuBLAS", "DDP")))
     replayed = _replayed(profile, extra)
     reserved, required = (max(each, peaks[phase]) for each in replayed)
