@@ -22,7 +22,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
     if plan.offload_parameters or (plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant)):
         out.append("offload: parameters, and activations that are no checkpoints, are counted as if they stayed on the GPU")
-    layers = plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles
+    layers = plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.compiled_blocks
     if (job.precision.compute == "float8" or job.precision.fp8) and not layers:
         out.append("precision: 8-bit products are counted as 16-bit ones")
     if plan.checkpointing == "memory-budget":
@@ -43,8 +43,10 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
     if plan.architecture.encoder and plan.degrees.pipeline > 1:
         out.append("parallelism.pipeline: what an encoder sends to the stages of a decoder is not counted")
-    if plan.degrees.context > 1 or (plan.degrees.expert > 1 and not own):
-        out.append("parallelism: buffers of context and expert parallelism are not counted")
+    if plan.degrees.context > 1:
+        out.append("parallelism.context: buffers of context parallelism are not counted")
+    if plan.degrees.expert > 1 and plan.architecture.block not in profile.roles:
+        out.append(f"parallelism.expert: how {plan.framework} exchanges tokens among the experts of {plan.architecture.block!r} is not counted")
     if own:
         out += _not_counted_of_megatron(job, plan)
     return tuple(out)

@@ -38,7 +38,7 @@ def pool_bytes(plan: Plan, stage: Stage, walked: Walk, base: int) -> tuple[int, 
     """
     others = sum(size for stream, size in walked.pools.items() if stream != COMPUTE)
     compute = base + walked.pools.get(COMPUTE, 0)
-    whole = plan.loss == "full" and stage.heads and not plan.keep_logits and not (plan.compiled and profile_of(plan.profile).compiled_loss)
+    whole = plan.loss == "full" and stage.heads and not plan.keep_logits and not profile_of(plan.profile).compiles_loss(plan)
     dims = rank_dims(plan)
     hole = dims["act"] * dims["T"] * dims["V"] if whole and dims["act"] < FP32 else 0
     at_loss = base + walked.highs["backward"].blocks - others if "backward" in walked.highs else 0

@@ -162,7 +162,7 @@ def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver)
 
 def _profile(job: Job, fill: Resolver, block: str) -> str:
     """The kernel profile's name; that of an earlier version is an assumption of its own. A block may be none of the framework's modules."""
-    name = profile_name(fill.framework, job.framework.version)
+    name = profile_name(fill.framework, job.framework.version, block)
     if name in EARLIER:
         fill.text(job.framework.version, "framework.version")
     return name if profile_of(name).models(block) else "huggingface"
@@ -204,7 +204,8 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
         context=context,
         expert=p.expert or 1,
     )
-    return replace(degrees, expert_shard=expert_shard(degrees)) if framework == "megatron" and degrees.expert > 1 else degrees
+    degrees = replace(degrees, whole_experts=framework == "torchtitan")
+    return replace(degrees, expert_shard=expert_shard(degrees)) if degrees.expert > 1 else degrees
 
 
 def _in_buckets(formats: Formats, job: Job, degrees: Degrees, fill: Resolver) -> Formats:

@@ -45,6 +45,8 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     roles["final"] = own.get("final") or (final if final in KERNELS or final in BLOCKS else roles["norm"])
     if plan.compiled:
         roles = _compiled(plan, roles)
+    if profile.compiles_loss(plan):
+        roles |= profile.compiled_loss
     if plan.recomputed:
         segments = [role for module in plan.recomputed for role in profile.recomputed.get(module, ()) if role in roles]
         roles |= {role: REBUILT + roles[role] for role in segments}
@@ -57,8 +59,7 @@ def _compiled(plan: Plan, roles: dict[str, str]) -> dict[str, str]:
     """What torch.compile makes of the roles: of single ones, of the loss, or of the whole layer."""
     profile = profile_of(plan.profile)
     out = {role: profile.compiled.get(block, block) if role != "final" else block for role, block in roles.items()}
-    out |= profile.compiled_loss
-    if plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles:
+    if plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.compiled_blocks:
         out |= {"layer": "layer_compiled", "compiled_kernel": profile.compiled_layers[plan.checkpointing]}
     return out
 

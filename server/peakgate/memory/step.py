@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from peakgate.memory.allocator import block_bytes
-from peakgate.memory.census import Census
+from peakgate.memory.census import Census, by_mesh
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.collectives import sharding_of, shards
 from peakgate.memory.compiled import compiled_layer
@@ -115,8 +115,10 @@ def census(plan: Plan, stage: Stage) -> Census:
     step.head_and_loss(step.forward_layers())
     weights = weights_of(machine.parameters, machine.tape.times)
     ends = machine.parameters.get(ENDS, [])
+    layers, experts = by_mesh({kind: machine.parameters[layer] for layer, kind in step.sharding.layer_kind.items()}, plan.degrees)
     return Census(
-        layers={kind: tuple(p.elements for p in machine.parameters[layer]) for layer, kind in step.sharding.layer_kind.items()},
+        layers=layers,
+        experts=experts,
         embedding=tuple(p.elements for p in ends if p.name.startswith("embedding")),
         head=tuple(p.elements for p in ends if not p.name.startswith("embedding")),
         total=sum(w.elements * w.count for w in weights),

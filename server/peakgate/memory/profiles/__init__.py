@@ -50,15 +50,23 @@ def profile_of(framework: str) -> Profile:
     return PROFILES.get(framework) or EARLIER.get(framework) or AGES.get(framework) or PROFILES["huggingface"]
 
 
-def profile_name(framework: str, version: str | None) -> str:
-    """The name of the framework's row at a version: the latest that has begun.
+def profile_name(framework: str, version: str | None, block: str = "") -> str:
+    """The name of the framework's row at a version: the latest that has begun; without one the first that models the block.
 
     LitGPT has versions since it is a package; without one it is the scripts before it.
     """
     if framework == "litgpt" and not version:
         return "lit-gpt"
+    if not version and block:
+        ages = [framework, *(name for name in AGES if name.partition(" ")[0] == framework)]
+        return next((name for name in ages if name in PROFILES | AGES and profile_of(name).models(block)), framework_row(framework))
     begun = [name for name in AGES if name.partition(" ")[0] == framework and _numbers(name.partition(" ")[2]) <= _numbers(version)]
-    return max(begun, key=_numbers, default=framework if framework in PROFILES else "huggingface")
+    return max(begun, key=_numbers, default=framework_row(framework))
+
+
+def framework_row(framework: str) -> str:
+    """The framework's first row, or that of huggingface."""
+    return framework if framework in PROFILES else "huggingface"
 
 
 def _numbers(version: str | None) -> tuple[int, ...]:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from peakgate.memory import blocks, kernels
+from peakgate.memory.profiles import torchtitan_routed
 from peakgate.memory.profiles.profile import Profile
 
-BLOCKS = blocks.parse("""
+BLOCKS = torchtitan_routed.BLOCKS | blocks.parse("""
 layer_titan x                                # TransformerBlock.forward
   _n = norm x
   _a = attention _n
@@ -78,7 +79,7 @@ _FULL = (
 """One layer under torch.compile, forward and gradient: what inductor must allocate; complex numbers fall back to eager kernels. Of the
 per-operation list the output of w2 is not kept, because the backward graph does not read it (torch/_functorch/partitioners.py)."""
 
-KERNELS = kernels.parse(f"""
+KERNELS = torchtitan_routed.KERNELS | kernels.parse(f"""
 compiled_selective(x) | {" | ".join(_SELECTIVE)}
 compiled_full(x) | {" | ".join(_FULL)}
 # The kernel's own fp32 accumulator of the queries' gradient, and a row sum (flash_attn csrc: dq_accum, softmax_d)
@@ -93,6 +94,7 @@ OLDEST = Profile(
     roles={"llama": LLAMA},
     per_operation=True,
     compiled_layers={"selective": "compiled_selective", "full": "compiled_full"},
+    compiled_blocks=frozenset({"llama"}),
     resident_rope=True,
     keeps_last_unit=True,
 )
@@ -101,4 +103,11 @@ COMPILED_LOSS = {"causal_loss": "loss_compiled", "loss_upcast": "pass"}
 
 FIRST = replace(OLDEST, roles={"llama": LLAMA | {"norm": "rms_norm_native"}}, compiled_loss=COMPILED_LOSS)
 
-SECOND = replace(FIRST, roles={"llama": LLAMA | {"norm": "rms_norm_fused"}}, splits_ends=True, keeps_last_unit=False)
+SECOND = replace(
+    FIRST,
+    roles={"llama": LLAMA | {"norm": "rms_norm_fused"}, "deepseek_v3": torchtitan_routed.DEEPSEEK},
+    rows=torchtitan_routed.ROWS,
+    splits_ends=True,
+    keeps_last_unit=False,
+    compiles_loss_of=frozenset({"deepseek_v3"}),  # models/deepseek_v3/train_configs/*.toml: compile.components = ["loss"]
+)
