@@ -126,7 +126,7 @@ def _placed(plan: Plan, job: Job) -> Plan:
         plan,
         fsdp_version=fsdp.version or int(default_of(plan.framework, "framework.fsdp.version").value),
         float8_gather=_float8_gather(job, plan.framework),
-        reshard_after_forward=fsdp.reshard_after_forward is not False,
+        reshard_after_forward=_reshards(fsdp, plan),
         reduce_bucket_elements=zero.reduce_bucket_size or 500_000_000,
         overlap_comm=zero.overlap_comm or False,
         max_live_elements=zero.max_live_parameters or 1_000_000_000,
@@ -135,6 +135,13 @@ def _placed(plan: Plan, job: Job) -> Plan:
         offload_parameters=job.offload.parameters not in (None, "none"),
         offload_activations=job.offload.activations not in (None, "none"),
     )
+
+
+def _reshards(fsdp: Fsdp, plan: Plan) -> bool:
+    """torchtitan keeps a pipeline's weights gathered (models/llama3/infra/parallelize.py, apply_fsdp: not pp_enabled)."""
+    if fsdp.reshard_after_forward is not None:
+        return fsdp.reshard_after_forward
+    return plan.framework != "torchtitan" or plan.degrees.pipeline == 1
 
 
 def _float8_gather(job: Job, framework: str) -> bool:

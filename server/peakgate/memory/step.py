@@ -68,6 +68,7 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     if again and not alike:  # the second pass finds gradients, or an earlier graph; all later ones are equal to it
         meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
         step.micro_step(held=step.held)
+    step.sharding.step_ended()
     weights = weights_of(step.machine.parameters, step.machine.tape.times)
     states = states_of(plan, weights)
     step.optimize(states, weights)
