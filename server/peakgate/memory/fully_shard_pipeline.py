@@ -40,9 +40,9 @@ class FullyShardPipeline(FullyShard):
             with self.machine.meter.repeated(self.tape.times[layer[0]]):
                 for unit in units:
                     self._reduce_sums(unit)
-        for unit in (self.embedding, self.head):
-            if unit is not None:
-                self._reduce_sums(unit)
+        for end in (self.embedding, self.head):
+            if end is not None:
+                self._reduce_sums(end)
 
     # ---- parts of them
     def _reduce(self, unit: Unit, owners: list[Parameter]) -> None:

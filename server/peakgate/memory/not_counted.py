@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from peakgate.memory.job import Job
+from peakgate.memory.pipeline import ZERO_BUBBLE
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
+from peakgate.memory.reach import rings
 
 
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
@@ -41,12 +43,19 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     listed = own or profile.per_operation
     if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not listed:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
+    late = plan.degrees.pipeline > 1 and plan.degrees.schedule == ZERO_BUBBLE
+    if late and (not profile.splits_backward or plan.compiled or plan.checkpointing != "none"):
+        out.append(
+            "parallelism.pipeline_schedule: zero-bubble is counted for torch's own schedule of layers that are neither compiled nor rebuilt"
+        )
     if plan.architecture.encoder and plan.degrees.pipeline > 1:
         out.append("parallelism.pipeline: what an encoder sends to the stages of a decoder is not counted")
-    if plan.degrees.context > 1:
-        out.append("parallelism.context: buffers of context parallelism are not counted")
+    if plan.degrees.context > 1 and not rings(plan):
+        out.append("parallelism.context: buffers of context parallelism are counted for flash attention alone")
     if plan.degrees.expert > 1 and plan.architecture.block not in profile.roles:
-        out.append(f"parallelism.expert: how {plan.framework} exchanges tokens among the experts of {plan.architecture.block!r} is not counted")
+        out.append(
+            f"parallelism.expert: how {plan.framework} exchanges tokens among the experts of {plan.architecture.block!r} is not counted"
+        )
     if own:
         out += _not_counted_of_megatron(job, plan)
     return tuple(out)
@@ -73,8 +82,6 @@ def _not_counted_of_megatron(job: Job, plan: Plan) -> list[str]:
         out.append("model.transformer.mtp_layers: multi-token prediction is not counted")
     if plan.degrees.sharding not in ("none", "ddp", "zero1"):
         out.append(f"parallelism.sharding: buffers of Megatron-LM's {plan.degrees.sharding} are not counted")
-    if plan.degrees.pipeline > 1 and plan.degrees.schedule == "zero-bubble":
-        out.append("parallelism.pipeline_schedule: zero-bubble is counted as 1f1b")
     if plan.offload_optimizer:
         out.append("offload.optimizer: what a hybrid optimizer keeps on the GPU is not counted")
     return out

@@ -48,6 +48,7 @@ class Degrees:
     schedule: str = "1f1b"
     stage_layers: tuple[int, ...] = ()
     context: int = 1
+    context_type: str = "all-gather"
     expert: int = 1
     expert_shard: int = 0
     """Ranks over which the states of experts are divided; 0: `shard`, as all else."""

@@ -209,6 +209,7 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
         schedule=p.pipeline_schedule or "1f1b",
         stage_layers=p.stage_layers,
         context=context,
+        context_type=fill.text(p.context_type, "parallelism.context_type") if context > 1 else "all-gather",
         expert=p.expert or 1,
     )
     degrees = replace(degrees, whole_experts=framework == "torchtitan")

@@ -28,6 +28,7 @@ from peakgate.memory.stacks import Stack, stacks_of
 from peakgate.memory.states import States, Weight, states_of, step_temporary_bytes, weights_of
 from peakgate.memory.stretches import Stretch
 from peakgate.memory.tape import Tensor
+from peakgate.memory.zero_bubble import waiting_bytes
 
 PHASES = ("forward", "loss", "backward", "optimizer")
 """Of a step, in their order."""
@@ -146,7 +147,7 @@ class _Step:
         self.loop = PipelineLoop(self.machine, stage)
         self.held: dict[str, int] = {}
         self.saved_per_layer: dict[str, int] = {}
-        self.head_at = self.backward_at = 0
+        self.head_at = self.backward_at = self.waiting = 0
         self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
         tape = self.machine.tape
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
@@ -164,6 +165,8 @@ class _Step:
         tape.nodes, machine.cursor, machine.caching = [], {}, True
         others = max(0, self.stage.in_flight - self.stage.chunks)  # a walk holds all chunks of one micro-batch
         in_flight = {key: size * others // self.stage.chunks for key, size in (held or {}).items()}
+        if held:
+            in_flight["activations"] += self.stage.waiting * self.waiting // self.stage.chunks
         numbers = {key: meter.add(size, size, key) for key, size in in_flight.items()}
         meter.enter("forward")
         self.sharding.begin()
@@ -171,6 +174,7 @@ class _Step:
         x = self.forward_layers()
         self.head_at = len(meter.events or ())
         loss, logits = self.head_and_loss(x)
+        self.waiting = waiting_bytes(tape.nodes, tape.times) if self.stage.waiting else 0
         loss = self.loop.sent(loss)
         self._drop_copies()
         self.held = {key: max(0, meter.by[key] - before[key]) for key in ("activations",)}

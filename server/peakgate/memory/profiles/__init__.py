@@ -26,7 +26,7 @@ PROFILES: dict[str, Profile] = {
 EARLIER: dict[str, Profile] = {"lit-gpt": litgpt.SCRIPTS}
 """Rows of a framework's earlier versions (`profile_name`)."""
 
-AGES: dict[str, Profile] = {"torchtitan 0.1": torchtitan.FIRST, "torchtitan 0.2": torchtitan.SECOND}
+AGES: dict[str, Profile] = {"torchtitan 0.1": torchtitan.FIRST, "torchtitan 0.2": torchtitan.SECOND, "torchtitan 0.2.1": torchtitan.THIRD}
 """Rows of later versions, by the one from which they hold; without a stated version the framework's first row does."""
 
 BLOCKS = textbook.BLOCKS | megatron.BLOCKS | litgpt.BLOCKS | torchtune.BLOCKS | torchtitan.BLOCKS | composer.BLOCKS

@@ -39,6 +39,8 @@ class Profile:
     """Kernels of linear layers whose weight gradients are added up inside the product (`plan.fused_weight_gradients`)."""
     resident: Callable[[Plan, Stage, list[Weight]], list[LedgerLine]] | None = None
     """What else lives all step long: workspaces, tables, buffers."""
+    splits_backward: bool = False
+    """The framework has a zero-bubble schedule, and it is counted (`zero_bubble.py`)."""
     pipeline_loop: bool = False
     """The locals of Megatron-LM's pipeline loop are counted, and outputs are deallocated once they are sent."""
     zero_buckets: bool = True

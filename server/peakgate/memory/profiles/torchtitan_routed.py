@@ -1,10 +1,10 @@
 """torchtitan's DeepSeek-V3: latent attention, routed experts, and the exchange of tokens among expert parallel ranks.
 
-Sources: torchtitan models/deepseek_v3/model/model.py, models/moe.py and distributed/expert_parallel.py at f738a03bf, every expression as it
-stands there with its local names. Tokens are gathered once for each choice, exchanged (`_A2A` keeps nothing), copied with one row more,
-and sorted by local expert into groups padded to a multiple of `routed.ALIGNMENT` rows; all of it again behind the experts. `MoE.forward` names
-the gathered tokens to its end, and the call of the experts names the exchanged ones. Routing is counted as balanced: the framework
-balances it with a bias of each expert's score (load_balance_coeff).
+Sources: torchtitan models/deepseek_v3/model/model.py, models/moe.py and distributed/expert_parallel.py at f738a03bf, every expression as
+it stands there with its local names. Tokens are gathered once for each choice, exchanged (`_A2A` keeps nothing), copied with one row
+more, and sorted by local expert into groups padded to a multiple of `routed.ALIGNMENT` rows; all of it again behind the experts.
+`MoE.forward` names the gathered tokens to its end, and the call of the experts names the exchanged ones. Routing is counted as
+balanced: the framework balances it with a bias of each expert's score (load_balance_coeff).
 """
 
 from __future__ import annotations
