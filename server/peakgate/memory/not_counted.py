@@ -7,6 +7,7 @@ from peakgate.memory.pipeline import ZERO_BUBBLE
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
 from peakgate.memory.reach import rings
+from peakgate.memory.roles import roles_of
 
 
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
@@ -56,6 +57,8 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append(
             f"parallelism.expert: how {plan.framework} exchanges tokens among the experts of {plan.architecture.block!r} is not counted"
         )
+    if job.model.transformer is not None and job.model.transformer.mtp_layers:
+        out += _not_counted_of_further_tokens(plan)
     if own:
         out += _not_counted_of_megatron(job, plan)
     return tuple(out)
@@ -73,13 +76,21 @@ def _not_counted_of_operations(plan: Plan) -> list[str]:
     return out
 
 
+def _not_counted_of_further_tokens(plan: Plan) -> list[str]:
+    """transformers leaves the layers of further tokens out when it loads a model; Megatron-LM's are counted on one tensor parallel rank."""
+    if plan.framework == "megatron":
+        simple = plan.degrees.tensor == 1 and plan.checkpointing != "full"
+        counted = simple and roles_of(plan, plan.architecture.pattern[-1])["embed"] in profile_of(plan.profile).further_tokens
+    else:
+        counted = plan.framework in ("huggingface", "deepspeed")
+    return [] if counted else ["model.transformer.mtp_layers: multi-token prediction is not counted in such a job"]
+
+
 def _not_counted_of_megatron(job: Job, plan: Plan) -> list[str]:
     out: list[str] = []
-    block, transformer = plan.architecture.block, job.model.transformer
+    block = plan.architecture.block
     if not profile_of("megatron").models(block):
         out.append(f"model: Megatron-LM's own modules of the block {block!r} are not counted; figures are those of huggingface's")
-    if transformer is not None and transformer.mtp_layers:
-        out.append("model.transformer.mtp_layers: multi-token prediction is not counted")
     if plan.degrees.sharding not in ("none", "ddp", "zero1"):
         out.append(f"parallelism.sharding: buffers of Megatron-LM's {plan.degrees.sharding} are not counted")
     if plan.offload_optimizer:

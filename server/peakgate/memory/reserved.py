@@ -37,17 +37,16 @@ def pool_bytes(plan: Plan, stage: Stage, walked: Walk, base: int) -> tuple[int, 
     first fp32 gradient leaves what is too small for the second. So 14 bytes a logit are reserved where 12 are live.
     """
     others = sum(size for stream, size in walked.pools.items() if stream != COMPUTE)
-    compute = base + walked.pools.get(COMPUTE, 0)
+    highest = walked.pools.get(COMPUTE, 0)
     whole = plan.loss == "full" and stage.heads and not plan.keep_logits and not profile_of(plan.profile).compiles_loss(plan)
     dims = rank_dims(plan)
     hole = dims["act"] * dims["T"] * dims["V"] if whole and dims["act"] < FP32 else 0
-    at_loss = base + walked.highs["backward"].blocks - others if "backward" in walked.highs else 0
-    return max(compute, at_loss + hole), others
+    at_loss = [walked.highs["backward"].blocks, walked.highs["loss"].blocks + hole] if hole and "loss" in walked.highs else [0]
+    return base + max(highest, min(highest, *at_loss) + hole), others
 
 
 def replayed(plan: Plan, stage: Stage, resident: list[LedgerLine], allocated: int) -> tuple[int, int]:
     """Reserved and required bytes from a replay of three steps: the first without optimizer states, then two in steady state."""
-    recorded = walk(plan, stage, record=True)
     recorded = walk(plan, stage, record=True)
     scripts = scripts_of(plan, stage, recorded, resident)
     seen, script = max(((play(each), each) for each in scripts), key=lambda pair: pair[0].reserved_bytes)

@@ -16,6 +16,7 @@ from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
+from peakgate.memory.multi_token import with_further_losses
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
@@ -312,7 +313,7 @@ class _Step:
             return plain_network.loss(self.machine, self.plan.architecture.network, x)
         if not self.stage.heads:
             return x, None
-        loss = loss_of(self.machine, x)
+        loss = loss_of(self.machine, with_further_losses(self.machine, x))
         if not self.plan.keep_logits:
             self._drop_outputs()
         return loss

@@ -41,6 +41,8 @@ class Profile:
     """What else lives all step long: workspaces, tables, buffers."""
     splits_backward: bool = False
     """The framework has a zero-bubble schedule, and it is counted (`zero_bubble.py`)."""
+    further_tokens: frozenset[str] = frozenset()
+    """Embeddings with which the framework predicts further tokens (`multi_token.py`); empty: its modules predict one."""
     pipeline_loop: bool = False
     """The locals of Megatron-LM's pipeline loop are counted, and outputs are deallocated once they are sent."""
     zero_buckets: bool = True
