@@ -79,6 +79,9 @@ torchtune | parallelism.sharding | fsdp | torchtune full_finetune_distributed: f
 litgpt | parallelism.sharding | fsdp | litgpt: FSDPStrategy when devices > 1
 composer | parallelism.sharding | fsdp | llm-foundry scripts/train/yamls: fsdp_config
 * | parallelism.sequence_parallel | false | Megatron-LM arguments.py: --sequence-parallel is off
+* | parallelism.context_type | all-gather | torch/distributed/tensor/experimental/_context_parallel/_attention.py: rotate_method
+megatron | parallelism.context_type | ring | Megatron-LM arguments.py: --cp-comm-type p2p
+deepspeed | parallelism.context_type | ulysses | deepspeed/sequence/layer.py: DistributedAttention
 * | parallelism.pipeline_schedule | 1f1b | Megatron-LM pipeline_parallel/schedules.py
 * | framework.expandable_segments | false | c10/core/AllocatorConfig.h
 torchtitan | framework.expandable_segments | true | torchtitan run_train.sh: PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"

@@ -93,7 +93,8 @@ class FlatParameters(Sharding):
 
     # ---- parts of them
     def _gather_layer(self, layer: Layer) -> None:
-        self._gather(layer, sum(self.census.layers[self.layer_kind[layer]]))
+        kind = self.layer_kind[layer]
+        self._gather(layer, sum(self.census.layers[kind]) + sum(self.census.experts[kind]))
 
     def _gather(self, layer: Layer, elements: int) -> None:
         if layer in self.whole:

@@ -288,7 +288,7 @@ class Machine:
             return (self.dims[tag] if name == "w" else 1) * (width or 1)
         if operation in ("add_table", "prepend"):
             return self.dims.get(tag, 1) * x.width
-        if operation == "experts_te":
+        if operation in ("experts_te", "experts_rows"):
             return self.dims["E"] * x.width * (width or 1)
         if operation in ONE_A_HEAD:
             return self.dims["a"]

@@ -7,6 +7,7 @@ the experts. Dimensions are those of `architecture.py`; T: tokens of a rank, Ts:
 
 from __future__ import annotations
 
+from peakgate.memory.context import context_dims
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.plan import Plan
 from peakgate.memory.routed import SPLIT_BY_TENSOR as ROUTED
@@ -50,6 +51,7 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         "nothing": 0,
         "rope_rows": tokens * dims["d"],
         "four": 4,
+        **context_dims(degrees, tokens),
         "rng": 24,
         "act": ITEMSIZE[plan.formats.parameters if plan.formats.autocast else plan.formats.compute],
         "weight": weight_itemsize(plan),

@@ -48,9 +48,12 @@ class Degrees:
     schedule: str = "1f1b"
     stage_layers: tuple[int, ...] = ()
     context: int = 1
+    context_type: str = "all-gather"
     expert: int = 1
     expert_shard: int = 0
-    """Ranks over which the optimizer states of experts are divided; 0: `shard`, as all else."""
+    """Ranks over which the states of experts are divided; 0: `shard`, as all else."""
+    whole_experts: bool = False
+    """Experts are not split by tensor parallelism, whose ranks they take as expert parallel ones (torchtitan: etp = 1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

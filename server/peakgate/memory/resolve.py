@@ -130,7 +130,7 @@ def _placed(plan: Plan, job: Job) -> Plan:
         compiled=job.framework.compile or False,
         fsdp_version=fsdp.version or int(default_of(plan.framework, "framework.fsdp.version").value),
         float8_gather=_float8_gather(job, plan.framework),
-        reshard_after_forward=fsdp.reshard_after_forward is not False,
+        reshard_after_forward=_reshards(fsdp, plan),
         reduce_bucket_elements=zero.reduce_bucket_size or 500_000_000,
         overlap_comm=zero.overlap_comm or False,
         max_live_elements=zero.max_live_parameters or 1_000_000_000,
@@ -139,6 +139,13 @@ def _placed(plan: Plan, job: Job) -> Plan:
         offload_parameters=job.offload.parameters not in (None, "none"),
         offload_activations=job.offload.activations not in (None, "none"),
     )
+
+
+def _reshards(fsdp: Fsdp, plan: Plan) -> bool:
+    """torchtitan keeps a pipeline's weights gathered (models/llama3/infra/parallelize.py, apply_fsdp: not pp_enabled)."""
+    if fsdp.reshard_after_forward is not None:
+        return fsdp.reshard_after_forward
+    return plan.framework != "torchtitan" or plan.degrees.pipeline == 1
 
 
 def _float8_gather(job: Job, framework: str) -> bool:
@@ -204,9 +211,11 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
         schedule=p.pipeline_schedule or "1f1b",
         stage_layers=p.stage_layers,
         context=context,
+        context_type=fill.text(p.context_type, "parallelism.context_type") if context > 1 else "all-gather",
         expert=p.expert or 1,
     )
-    return replace(degrees, expert_shard=expert_shard(degrees)) if framework == "megatron" and degrees.expert > 1 else degrees
+    degrees = replace(degrees, whole_experts=framework == "torchtitan")
+    return replace(degrees, expert_shard=expert_shard(degrees)) if degrees.expert > 1 else degrees
 
 
 def _in_buckets(formats: Formats, job: Job, degrees: Degrees, fill: Resolver) -> Formats:

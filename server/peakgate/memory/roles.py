@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peakgate.memory.context import context_roles, context_suffix
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.library import BLOCKS, KERNELS
 from peakgate.memory.parallel import divided
@@ -44,8 +45,11 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     roles |= profile.blocks.get(arch.block, {})
     final = roles["norm"] + profile.final_norm_suffix
     roles["final"] = own.get("final") or (final if final in KERNELS or final in BLOCKS else roles["norm"])
+    roles |= context_roles(plan)
     if plan.compiled:
         roles = _compiled(plan, roles)
+    if profile.compiles_loss(plan):
+        roles |= profile.compiled_loss
     if plan.recomputed:
         segments = [role for module in plan.recomputed for role in profile.recomputed.get(module, ()) if role in roles]
         roles |= {role: REBUILT + roles[role] for role in segments}
@@ -58,9 +62,9 @@ def _compiled(plan: Plan, roles: dict[str, str]) -> dict[str, str]:
     """What torch.compile makes of the roles: of single ones, of the loss, or of the whole layer."""
     profile = profile_of(plan.profile)
     out = {role: profile.compiled.get(block, block) if role != "final" else block for role, block in roles.items()}
-    out |= profile.compiled_loss
-    if plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles:
-        out |= {"layer": "layer_compiled", "compiled_kernel": profile.compiled_layers[plan.checkpointing]}
+    kernel = profile.compiled_layers.get(plan.checkpointing, "") + context_suffix(plan)
+    if kernel in KERNELS and plan.architecture.block in profile.compiled_blocks:
+        out |= {"layer": "layer_compiled", "compiled_kernel": kernel}
     return out
 
 

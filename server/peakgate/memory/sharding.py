@@ -60,6 +60,9 @@ class Sharding:
     def end(self) -> None:
         """Behind the backward pass."""
 
+    def step_ended(self) -> None:
+        """Behind the last micro-batch's backward pass."""
+
     # ---- what several of them need
     def buffer(self, nbytes: int, stream: str = "") -> Storage:
         """A buffer of communication."""

@@ -48,6 +48,8 @@ class States:
     trainable: int
     trained_bytes: int
     """Trained parameters in the format of their gradients, on this rank's shard."""
+    owned: int
+    """Trained elements that this rank's optimizer step works on."""
     largest: int
     """Elements of the largest trained parameter."""
     lazy_optimizer: bool = True
@@ -69,17 +71,18 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     row = ROWS[plan.optimizer]
     per_element = row.copies * (optimizer_itemsize + row.scale_bytes_per_element)
     counters = COUNTER_BYTES * counters_of(plan, trained)
-    owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM])
+    owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM], "optimizer")
     optimizer = int(owned * per_element) + counters
-    gradient_bytes = _share(plan, trainable, "gradients") * _gradient_itemsize(plan)
+    gradient_bytes = _owned(plan, trained, "gradients") * _gradient_itemsize(plan)
     return States(
         parameters=_parameter_bytes(plan, listed),
         gradients=gradient_bytes if formats.resident_gradients else 0,
-        master_weights=0 if plan.offload_optimizer else _owned(plan, trained) * ITEMSIZE[formats.master_weights],
+        master_weights=0 if plan.offload_optimizer else _owned(plan, trained, "optimizer") * ITEMSIZE[formats.master_weights],
         optimizer_states=0 if plan.offload_optimizer else optimizer,
         elements=elements,
         trainable=trainable,
         trained_bytes=gradient_bytes,
+        owned=_owned(plan, trained, "optimizer"),
         largest=max((w.elements for w in trained), default=0),
         lazy_optimizer=not formats.resident_gradients and formats.master_weights == "none",
     )
@@ -95,13 +98,13 @@ def counters_of(plan: Plan, trained: Iterable[Weight]) -> int:
     return sum(w.count for w in trained if w.trainable) if row.counters and row.copies and plan.profile != "textbook" else 0
 
 
-def _owned(plan: Plan, trained: list[Weight]) -> int:
-    """Elements whose optimizer states the rank holds: experts are divided over their own data parallel ranks."""
+def _owned(plan: Plan, weights: list[Weight], what: str) -> int:
+    """Elements of which the rank holds such states: experts are divided over their own data parallel ranks."""
     degrees = plan.degrees
-    if not degrees.expert_shard or degrees.sharding not in SHARDED_FROM["optimizer"]:
-        return _share(plan, sum(w.elements * w.count for w in trained), "optimizer")
-    experts = sum(w.elements * w.count for w in trained if w.name.startswith("experts."))
-    rest = sum(w.elements * w.count for w in trained) - experts
+    if not degrees.expert_shard or degrees.sharding not in SHARDED_FROM[what]:
+        return _share(plan, sum(w.elements * w.count for w in weights), what)
+    experts = sum(w.elements * w.count for w in weights if w.name.startswith("experts."))
+    rest = sum(w.elements * w.count for w in weights) - experts
     return -(-rest // degrees.shard) - (-experts // degrees.expert_shard)
 
 
@@ -124,7 +127,7 @@ def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
     """Weights as they are stored: quantised where the base is, adapters in their own format."""
     lora = plan.lora
     if lora is None:
-        return _share(plan, sum(w.elements * w.count for w in weights), "parameters") * ITEMSIZE[plan.formats.parameters]
+        return _owned(plan, weights, "parameters") * ITEMSIZE[plan.formats.parameters]
     total = 0
     for weight in weights:
         if weight.trainable:
@@ -156,8 +159,7 @@ def step_temporary_bytes(plan: Plan, states: States) -> int:
     temporary, formats = step_temporary(plan.optimizer, plan.implementation), plan.formats
     if plan.in_backward:  # an optimizer for each parameter: what is a copy of all is one of the largest
         temporary = StepTemporary(largest=temporary.all + temporary.largest)
-    trained = _share(plan, states.trainable, "optimizer")
-    itemsize = ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
+    trained, itemsize = states.owned, ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
     partition = _partition_bytes(plan, trained)
     return int((temporary.all * trained + temporary.largest * min(states.largest, trained)) * itemsize) + partition
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 from peakgate.memory.allocator import block_bytes
-from peakgate.memory.census import Census, smallest
+from peakgate.memory.census import Census, by_mesh, smallest
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.collectives import sharding_of, shards
 from peakgate.memory.compiled import compiled_layer
@@ -16,6 +16,7 @@ from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
+from peakgate.memory.multi_token import with_further_losses
 from peakgate.memory.optimizers import step_temporary, temporary_events
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.pipeline_loop import PipelineLoop
@@ -29,6 +30,7 @@ from peakgate.memory.stacks import Stack, stacks_of
 from peakgate.memory.states import States, Weight, states_of, step_temporary_bytes, weights_of
 from peakgate.memory.stretches import Stretch
 from peakgate.memory.tape import Tensor
+from peakgate.memory.zero_bubble import waiting_bytes
 
 PHASES = ("forward", "loss", "backward", "optimizer")
 """Of a step, in their order."""
@@ -90,6 +92,7 @@ def run(plan: Plan, stage: Stage, meter: Meter, *, each: bool = False) -> tuple[
         meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
         step.sharding.final = True
         step.micro_step(held=step.held)
+    step.sharding.step_ended()
     weights = weights_of(step.machine.parameters, step.machine.tape.times)
     states = states_of(plan, weights)
     step.optimize(states, weights)
@@ -128,8 +131,10 @@ def _census(plan: Plan, stage: Stage) -> Census:
     step.head_and_loss(step.forward_layers())
     weights = weights_of(machine.parameters, machine.tape.times)
     ends = machine.parameters.get(ENDS, [])
+    layers, experts = by_mesh({kind: machine.parameters[layer] for layer, kind in step.sharding.layer_kind.items()}, plan.degrees)
     return Census(
-        layers={kind: tuple(p.elements for p in machine.parameters[layer]) for layer, kind in step.sharding.layer_kind.items()},
+        layers=layers,
+        experts=experts,
         embedding=tuple(p.elements for p in ends if p.name.startswith("embedding")),
         head=tuple(p.elements for p in ends if not p.name.startswith("embedding")),
         total=sum(w.elements * w.count for w in weights),
@@ -156,7 +161,7 @@ class _Step:
         self.loop = PipelineLoop(self.machine, stage)
         self.held: dict[str, int] = {}
         self.saved_per_layer: dict[str, int] = {}
-        self.head_at = self.backward_at = 0
+        self.head_at = self.backward_at = self.waiting = 0
         self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
         tape = self.machine.tape
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
@@ -174,6 +179,8 @@ class _Step:
         tape.nodes, machine.cursor, machine.caching = [], {}, True
         others = max(0, self.stage.in_flight - self.stage.chunks)  # a walk holds all chunks of one micro-batch
         in_flight = {key: size * others // self.stage.chunks for key, size in (held or {}).items()}
+        if held:
+            in_flight["activations"] += self.stage.waiting * self.waiting // self.stage.chunks
         numbers = {key: meter.add(size, size, key) for key, size in in_flight.items()}
         meter.enter("forward")
         self.sharding.begin()
@@ -181,6 +188,7 @@ class _Step:
         x = self.forward_layers()
         self.head_at = len(meter.events or ())
         loss, logits = self.head_and_loss(x)
+        self.waiting = waiting_bytes(tape.nodes, tape.times) if self.stage.waiting else 0
         loss = self.loop.sent(loss)
         self._drop_copies()
         self.held = {"activations": max(0, meter.blocks_now("activations") - before)}
@@ -320,7 +328,7 @@ class _Step:
             return plain_network.loss(self.machine, self.plan.architecture.network, x)
         if not self.stage.heads:
             return x, None
-        loss = loss_of(self.machine, x)
+        loss = loss_of(self.machine, with_further_losses(self.machine, x))
         if not self.plan.keep_logits:
             self._drop_outputs()
         return loss

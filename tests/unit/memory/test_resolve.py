@@ -208,7 +208,7 @@ def test_data_and_shard_degrees(changes: dict[str, Value], world: int, want: tup
         ({"framework.cuda_graphs": "per-layer"}, "framework"),
         ({"evaluate.micro_batch_size": 1}, "frozen, evaluate and save"),
         ({"save.full_state_dict": True}, "frozen, evaluate and save"),
-        ({"parallelism.context": 2}, "parallelism"),
+        ({"parallelism.context": 2, "attention.implementation": "eager"}, "parallelism.context"),
         ({"parallelism.expert": 2}, "parallelism"),
     ],
 )

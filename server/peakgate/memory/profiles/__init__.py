@@ -26,7 +26,7 @@ PROFILES: dict[str, Profile] = {
 EARLIER: dict[str, Profile] = {"lit-gpt": litgpt.SCRIPTS}
 """Rows of a framework's earlier versions (`profile_name`)."""
 
-AGES: dict[str, Profile] = {"torchtitan 0.1": torchtitan.FIRST, "torchtitan 0.2": torchtitan.SECOND}
+AGES: dict[str, Profile] = {"torchtitan 0.1": torchtitan.FIRST, "torchtitan 0.2": torchtitan.SECOND, "torchtitan 0.2.1": torchtitan.THIRD}
 """Rows of later versions, by the one from which they hold; without a stated version the framework's first row does."""
 
 BLOCKS = textbook.BLOCKS | megatron.BLOCKS | litgpt.BLOCKS | torchtune.BLOCKS | torchtitan.BLOCKS | composer.BLOCKS
@@ -51,14 +51,22 @@ def profile_of(framework: str) -> Profile:
 
 
 def profile_name(framework: str, version: str | None, block: str = "") -> str:
-    """The name of the framework's row at a version: the latest that has begun.
+    """The name of the framework's row at a version: the latest that has begun; without one the first that models the block.
 
     LitGPT has versions since it is a package; without one it is the scripts before it, if they knew the model's block.
     """
     if framework == "litgpt" and not version and (not block or block in EARLIER["lit-gpt"].blocks):
         return "lit-gpt"
+    if not version and block:
+        ages = [framework, *(name for name in AGES if name.partition(" ")[0] == framework)]
+        return next((name for name in ages if name in PROFILES | AGES and profile_of(name).models(block)), framework_row(framework))
     begun = [name for name in AGES if name.partition(" ")[0] == framework and _numbers(name.partition(" ")[2]) <= _numbers(version)]
-    return max(begun, key=_numbers, default=framework if framework in PROFILES else "huggingface")
+    return max(begun, key=_numbers, default=framework_row(framework))
+
+
+def framework_row(framework: str) -> str:
+    """The framework's first row, or that of huggingface."""
+    return framework if framework in PROFILES else "huggingface"
 
 
 def _numbers(version: str | None) -> tuple[int, ...]:

@@ -101,6 +101,11 @@ mlp_megatron_plain x
   _u = linear.up _n -> f
   _a = act _u
   return linear.down _a -> h
+further_token e x                            # M/transformer/multi_token_prediction.py: _concat_embeddings
+  _e = norm e
+  _h = norm x
+  _c = join _e _h -> h2
+  return linear.further _c -> h
 embed_megatron x                             # M/models/common/embeddings/language_model_embedding.py
   _e = embedding.V x -> h
   return dropout_hidden _e
@@ -153,6 +158,7 @@ PROFILE = Profile(
     tables=False,
     resident=resident,
     built={"t5": megatron_t5.as_built, "bert": megatron_bert.as_built},
+    further_tokens=frozenset({"embed_megatron"}),
     pipeline_loop=True,
     zero_buckets=False,
     flat_buffers=True,

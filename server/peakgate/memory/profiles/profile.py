@@ -42,6 +42,10 @@ class Profile:
     """Kernels of linear layers whose weight gradients are added up inside the product (`plan.fused_weight_gradients`)."""
     resident: Callable[[Plan, Stage, list[Weight]], list[LedgerLine]] | None = None
     """What else lives all step long: workspaces, tables, buffers."""
+    splits_backward: bool = False
+    """The framework has a zero-bubble schedule, and it is counted (`zero_bubble.py`)."""
+    further_tokens: frozenset[str] = frozenset()
+    """Embeddings with which the framework predicts further tokens (`multi_token.py`); empty: its modules predict one."""
     pipeline_loop: bool = False
     """The locals of Megatron-LM's pipeline loop are counted, and outputs are deallocated once they are sent."""
     adds_up_whole: bool = False
@@ -79,15 +83,23 @@ class Profile:
     per_operation: bool = False
     """Selective checkpointing keeps the outputs of a list of operations of each layer (`selective.py`)."""
     compiled_layers: Mapping[str, str] = field(default_factory=dict)
-    """Kernels of a whole compiled layer of the blocks in `roles`, by checkpointing mode; a mode without one is not counted."""
+    """Kernels of a whole compiled layer, by checkpointing mode …"""
+    compiled_blocks: frozenset[str] = frozenset()
+    """… of these blocks; a mode or a block without one is not counted."""
     resident_rope: bool = False
     """The rotary table is a buffer of the model, not made in every forward pass."""
     compiled_loss: Mapping[str, str] = field(default_factory=dict)
-    """Roles of a loss that is compiled with the layers."""
+    """Roles of a loss that is compiled with the layers …"""
+    compiles_loss_of: frozenset[str] = frozenset()
+    """… and blocks whose own configuration compiles the loss alone."""
     splits_ends: bool = False
     """The embedding is a unit of FSDP2 of its own, and so is the last norm with the head."""
     keeps_last_unit: bool = False
     """The last layer stays gathered between forward and backward."""
+
+    def compiles_loss(self, plan: Plan) -> bool:
+        """Whether the plan's loss is one compiled graph."""
+        return bool(self.compiled_loss) and (plan.compiled or plan.architecture.block in self.compiles_loss_of)
 
     def models(self, block: str) -> bool:
         """Whether the framework builds the block of its own modules, or has none of its own."""

@@ -128,6 +128,7 @@ def _states(lines: list[LedgerLine], profile: Profile) -> States:
         elements=profile.parameters,
         trainable=profile.trainable_parameters,
         trained_bytes=profile.gradient_bytes,
+        owned=profile.trainable_parameters,
         largest=0,
     )
 
