@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from peakgate.memory.meter import High
+from peakgate.memory.methods.companions import resident_lines as companion_lines
 from peakgate.memory.model import Described, stand_in_note
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Degrees, Plan
@@ -15,7 +16,7 @@ from peakgate.memory.reserved import by_ratio, replayed
 from peakgate.memory.resolve import Resolved
 from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes
 from peakgate.memory.states import States
-from peakgate.memory.step import PHASES, Walk, census, saved_bytes_per_layer, walk
+from peakgate.memory.step import PHASES, Walk, census, saved_bytes_per_layer, walk, weights_of_plan
 
 ITEMS = {
     "activations": "saved for the backward pass",
@@ -105,6 +106,7 @@ def resident_lines(plan: Plan, walked: Walk, stage: Stage) -> list[LedgerLine]:
         LedgerLine(category="temporaries", item="cuBLAS workspace", bytes=plan.workspace_bytes * profile.workspaces),
         LedgerLine(category="communication", item="DDP gradient buckets", bytes=buckets),
         *(profile.resident(plan, stage, walked.weights) if profile.resident else ()),
+        *companion_lines(plan, weights_of_plan),
     ]
     return [line for line in lines if line.bytes]
 

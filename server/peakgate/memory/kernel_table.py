@@ -85,6 +85,11 @@ log_softmax  | y=x               | x(y): gx=x
 nll(x,t) | y=four w!=four     | x(x,t,w): gx=x
 logits_textbook | y=out:4 | w: gw=w; x: gx=x                            # Korthikanti et al. 4.3: fp32 logits, nothing else
 loss_textbook(x,t) | y=four | x: gx=x
+pick_label(x,t) | y=out          | x(x,t): gx=x                               # gather: scattered into zeros, in place
+log_sum_exp  | t=x y=out -t      | x(x,y): a=x c=x gx=x -a -c                 # FunctionsManual.cpp: grad * (self - result).exp()
+pick_masked  | y=x               | x: gx=x                                    # x[mask]: put into zeros, in place
+exponential  | y=x               | x(y): gx=x
+scale_in_place | y~x             | x: gx=x c=x d=x -d -c                      # of a view: CopySlices copies the gradient, clones and divides the part
 # Liger ops/fused_linear_cross_entropy.py: both gradients are made in forward, chunk by chunk
 fused_loss    | g!=w k!=x c=chunk e=chunk -c -e y=four | w,x(k,g): gx~k gw~g
 # ---- encoders: patches and frames, tables added as they are, a bias on the scores

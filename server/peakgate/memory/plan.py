@@ -54,6 +54,20 @@ class Degrees:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Companion:
+    """Another resident model of a training method, with the plan of its own pass; `trained`: it has gradients and states as the policy has.
+
+    `shares_weights`: it is the policy itself without its adapters; `caches`: it keeps the keys and values of all layers while it runs.
+    """
+
+    role: str
+    plan: Plan
+    trained: bool = False
+    shares_weights: bool = False
+    caches: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One rank's step. Lengths in tokens; `micro_batch` in sequences."""
 
@@ -114,3 +128,7 @@ class Plan:
     offload_optimizer: bool = False
     offload_parameters: bool = False
     offload_activations: bool = False
+    companions: tuple[Companion, ...] = ()
+    """Other models of the training method."""
+    completion: int = 0
+    """Tokens of the answer in each sequence, where a method's loss reads only those."""

@@ -11,6 +11,7 @@ from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.fill import Resolver
 from peakgate.memory.job import Fsdp, Job, Megatron, Zero
 from peakgate.memory.lengths import Lengths, lengths_of
+from peakgate.memory.methods.decide import method_of, with_method
 from peakgate.memory.not_counted import not_counted
 from peakgate.memory.plan import Degrees, Formats, Plan
 from peakgate.memory.profiles import EARLIER, profile_name, profile_of
@@ -59,8 +60,8 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         attention=attention,
         builds_mask=masked,
         repeats_heads=repeats_heads(framework, job.framework.version),
-        dropout_attention=_dropout(job.dropout.attention, architecture.attention_dropout, "attention", fill),
-        dropout_hidden=_dropout(job.dropout.hidden, architecture.hidden_dropout, "hidden", fill),
+        dropout_attention=_dropout(job, architecture.attention_dropout, "attention", fill),
+        dropout_hidden=_dropout(job, architecture.hidden_dropout, "hidden", fill),
         checkpointing=mode,
         checkpoint_every=job.checkpointing.every or 1,
         checkpoint_layers=job.checkpointing.layers or 0,
@@ -79,7 +80,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
     )
-    plan = _placed(plan, job)
+    plan = with_method(_placed(plan, job), job, fill)
     if framework == "megatron":
         plan = _with_megatron(plan, job, fill)
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
@@ -153,9 +154,13 @@ def _implemented(attention: str, architecture: Architecture, fill: Resolver) -> 
     return "eager"
 
 
-def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver) -> float:
+def _dropout(job: Job, of_config: float, which: str, fill: Resolver) -> float:
+    stated: float | None = getattr(job.dropout, which)
     if stated is not None:
         return stated
+    if of_config and not method_of(job).drops_out:
+        fill.assumptions.append(f"dropout.{which}: 0 (TRL trainer/dpo_config.py and its like: disable_dropout=True)")
+        return 0.0
     fill.assumptions.append(f"dropout.{which}: {of_config:g} (the model's config)")
     return of_config
 

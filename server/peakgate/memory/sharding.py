@@ -59,6 +59,13 @@ class Sharding:
     def end(self) -> None:
         """Behind the backward pass."""
 
+    def begin_inference(self) -> None:
+        """Before a forward pass without a graph …"""
+        self.begin()
+
+    def end_inference(self) -> None:
+        """… and behind it: a root's weights stay gathered."""
+
     # ---- what several of them need
     def buffer(self, nbytes: int, stream: str = "") -> Storage:
         """A buffer of communication."""

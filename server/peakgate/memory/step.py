@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from peakgate.memory.allocator import block_bytes
 from peakgate.memory.census import Census
@@ -15,11 +15,13 @@ from peakgate.memory.embedding import embedded, global_sizes, mask_width, receiv
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
+from peakgate.memory.methods.companions import passes
+from peakgate.memory.methods.outputs import logits_of
 from peakgate.memory.meter import Event, High, Meter, Point
-from peakgate.memory.pipeline import Stage
+from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import Companion, Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import REBUILT
 from peakgate.memory.sharding import Sharding
@@ -60,7 +62,7 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     profile = profile_of(plan.profile)
     rounds = block_bytes if profile.rounds else _exact
     meter = Meter(rounds, profile.ignored, [] if record else None)
-    step = _Step(plan, stage, meter, each=record)
+    step = ForwardPass(plan, stage, meter, each=record)
     step.micro_step(held=None)
     first = len(meter.events or ())
     alike = record and profile.flat_buffers  # gradients have buffers of their own: every micro-batch is like the first
@@ -99,7 +101,7 @@ def saved_bytes_per_layer(plan: Plan) -> int:
     layers = encoding + decoding
     stage = Stage(number=0, layers=layers, embeds=True, heads=False, in_flight=1, chunks=1, start=arch.leading)
     profile = profile_of(plan.profile)
-    step = _Step(plain, stage, Meter(_exact, profile.ignored), each=False)
+    step = ForwardPass(plain, stage, Meter(_exact, profile.ignored), each=False)
     step.machine.tape.nodes = []
     step.sharding.begin()
     step.forward_layers()
@@ -109,10 +111,8 @@ def saved_bytes_per_layer(plan: Plan) -> int:
 
 def census(plan: Plan, stage: Stage) -> Census:
     """Counts the weights of a stage by running it forward without a graph."""
-    step = _Step(replace(plan, checkpointing="none", loss="full"), stage, Meter(_exact), each=False, counting=True)
+    step = _counting(plan, stage)
     machine = step.machine
-    machine.tape.recording = False
-    step.head_and_loss(step.forward_layers())
     weights = weights_of(machine.parameters, machine.tape.times)
     ends = machine.parameters.get(ENDS, [])
     return Census(
@@ -124,35 +124,53 @@ def census(plan: Plan, stage: Stage) -> Census:
     )
 
 
+def _counting(plan: Plan, stage: Stage) -> ForwardPass:
+    """A stage after a forward pass without a graph or shards: its weights are known."""
+    step = ForwardPass(replace(plan, checkpointing="none", loss="full", companions=()), stage, Meter(_exact), each=False, counting=True)
+    step.machine.tape.recording = False
+    step.head_and_loss(step.forward_layers())
+    return step
+
+
+@lru_cache(maxsize=512)
+def weights_of_plan(plan: Plan) -> tuple[Weight, ...]:
+    """The weights of a whole model, on one rank of its tensor parallel group."""
+    (stage,) = stages(plan.degrees, plan.architecture.dims["L"], 1)
+    machine = _counting(plan, stage).machine
+    return tuple(weights_of(machine.parameters, machine.tape.times))
+
+
 def _exact(nbytes: int) -> int:
     return nbytes
 
 
-class _Step:
+class ForwardPass:
     """The state of a step while it is walked."""
 
-    def __init__(self, plan: Plan, stage: Stage, meter: Meter, *, each: bool, counting: bool = False) -> None:
+    def __init__(self, plan: Plan, stage: Stage, meter: Meter, *, each: bool, counting: bool = False, rootless: bool = False) -> None:
         self.plan, self.stage, self.meter = plan, stage, meter
         self.machine = Machine(plan, meter)
         again = {block for roles in self.machine.kinds.values() for block in roles.values() if block.startswith(REBUILT)}
         self.machine.special = {block: partial(rebuilt, name=block.removeprefix(REBUILT)) for block in again}
         self.machine.special |= {"rebuilt_core": rebuilt_core, "compiled_layer": compiled_layer}
         self.stacks = stacks_of(plan, stage, each=each)
-        self.sharding = self._sharding(counting=counting)
+        self.sharding = self._sharding(counting=counting, rootless=rootless)
         self.machine.model_output = self.sharding.after_model
         self.loop = PipelineLoop(self.machine, stage)
         self.held: dict[str, int] = {}
         self.saved_per_layer: dict[str, int] = {}
         self.head_at = self.backward_at = 0
         self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
+        self.machine.companions = passes(plan, partial(self._beside, each=each))
         tape = self.machine.tape
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
 
-    def _sharding(self, *, counting: bool) -> Sharding:
-        """What the plan's data parallelism does around the layers, of which the last may be kept."""
+    def _sharding(self, *, counting: bool, rootless: bool) -> Sharding:
+        """What the plan's data parallelism does around the layers, of which the last may be kept; `rootless`: the ends are gathered already."""
         own = [stretch for stack in self.stacks for stretch in stack.stretches]
         last = (own[-1].number, len(own[-1].kinds) - 1) if own else ENDS
-        return sharding_of(self.machine, None if counting or not shards(self.plan) else census(self.plan, self.stage), last)
+        counted = None if counting or not shards(self.plan) else census(self.plan, self.stage)
+        return sharding_of(self.machine, replace(counted, embedding=(), head=()) if counted and rootless else counted, last)
 
     # ---- one micro-batch
     def micro_step(self, held: dict[str, int] | None) -> None:
@@ -309,6 +327,27 @@ class _Step:
         if not self.plan.keep_logits:
             self._drop_outputs()
         return loss
+
+    # ---- other models of the training method
+    def _beside(self, companion: Companion, stage: Stage, *, each: bool) -> ForwardPass:
+        """Another model, walked on the same meter."""
+        return ForwardPass(companion.plan, stage, self.meter, each=each, rootless=companion.shares_weights)
+
+    def infer(self, cache_bytes: int = 0) -> Tensor:
+        """A forward pass without a graph: the model's output, held once."""
+        machine, tape = self.machine, self.machine.tape
+        tape.recording, machine.cursor = False, {}
+        cache = tape.allocate(cache_bytes, "activations")
+        self.sharding.begin_inference()
+        x = self.forward_layers()
+        machine.category = "logits"
+        output = logits_of(machine, x)
+        machine.category = "temporaries"
+        self._drop_outputs()
+        self._drop_copies()
+        self.sharding.end_inference()
+        cache.drop()
+        return output
 
     def _drop_outputs(self) -> None:
         for tensor in self.outputs:

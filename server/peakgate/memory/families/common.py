@@ -139,6 +139,8 @@ embed_positions x                            # gpt2, opt: a learned table of pos
   return dropout_embedding _x
 head_linear x
   return linear.head x -> V
+head_score x                                 # one number a token (modeling_layers.py: GenericForSequenceClassification, `score`)
+  return linear.score x -> one
 plain_loss x labels                          # torch.nn.CrossEntropyLoss of the logits as they are; autocast runs it in fp32
   _f = loss_cast x
   _p = log_softmax _f
