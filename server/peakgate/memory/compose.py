@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from peakgate.memory.choices import PHASES
 from peakgate.memory.meter import High
 from peakgate.memory.methods.companions import resident_lines as companion_lines
 from peakgate.memory.model import Described, stand_in_note
+from peakgate.memory.phases import other_phases
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Degrees, Plan
 from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
@@ -16,7 +18,7 @@ from peakgate.memory.reserved import by_ratio, replayed
 from peakgate.memory.resolve import Resolved
 from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes
 from peakgate.memory.states import States
-from peakgate.memory.step import PHASES, Walk, census, saved_bytes_per_layer, walk, weights_of_plan
+from peakgate.memory.step import Walk, census, saved_bytes_per_layer, walk, weights_of_plan
 
 ITEMS = {
     "activations": "saved for the backward pass",
@@ -25,6 +27,13 @@ ITEMS = {
     "temporaries": "temporaries of kernels",
     "communication": "gathered weights and gradient buckets",
 }
+
+
+BEFORE_STEP = ("forward", "loss", "backward")
+"""Phases that a first step passes before the optimizer makes its states …"""
+
+OUTSIDE_STEP = ("evaluate", "save")
+"""… and those that come after whole steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +52,14 @@ class Outside:
 def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, *, exact: bool) -> Prediction:
     """The prediction for one rank of a pipeline stage."""
     walked = walk(plan, stage)
+    highs = walked.highs | other_phases(plan, stage, 0 if plan.set_to_none else walked.states.trained_bytes - walked.states.gradients)
     resident = resident_lines(plan, walked, stage)
     base = sum(line.bytes for line in resident)
     workspace = sum(line.bytes for line in resident if "workspace" in line.item)
     late = late_states(plan, walked)
-    peaks = {phase: base + walked.highs[phase].blocks - (late if phase != "optimizer" else 0) for phase in PHASES if phase in walked.highs}
+    peaks = {phase: base + highs[phase].blocks - (late if phase in BEFORE_STEP else 0) for phase in PHASES if phase in highs}
     phase = max(reversed(peaks), key=lambda name: peaks[name])  # equal ones: the latest, as seed A names it
-    if late and phase != "optimizer":
+    if late and phase in BEFORE_STEP:
         base, resident = base - late, [line for line in resident if line.category != "optimizer_states"]
     allocated = peaks[phase]
     replays = exact and profile_of(plan.profile).rounds
@@ -57,7 +67,7 @@ def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, 
     outside = outside_of(plan)
     total, trained = whole_model(plan)
     return Prediction(
-        live_bytes=base - workspace + max(walked.highs[p].live for p in peaks),
+        live_bytes=base - workspace + max(highs[p].live for p in peaks),
         allocated_bytes=allocated,
         reserved_bytes=reserved,
         device_bytes=reserved + outside.total,
@@ -67,14 +77,14 @@ def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, 
         trainable_parameters=trained,
         saved_activation_bytes_per_layer=saved_bytes_per_layer(plan),
         peak_phase=phase,
-        phase_peaks=in_order(walked.states, peaks, required - allocated + outside.total),
+        phase_peaks=in_order(walked.states, peaks, required - allocated + outside.total, beside_bytes(plan, resident)),
         pipeline_stage=stage.number,
         rank_reason=_why(plan, stage),
-        ledger=ledger(resident, walked.highs[phase], reserved - allocated, outside),
+        ledger=ledger(resident, highs[phase], reserved - allocated, outside),
         timeline=tuple(TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in walked.points),
         group=group_of(plan),
         undecided=of_model(plan, described) + resolved.undecided + _no_adapters(plan, trained),
-        states_bytes=walked.states.resident,
+        states_bytes=walked.states.resident + beside_bytes(plan, resident),
         assumptions=described.assumptions + resolved.assumptions,
     )
 
@@ -107,8 +117,15 @@ def resident_lines(plan: Plan, walked: Walk, stage: Stage) -> list[LedgerLine]:
         LedgerLine(category="communication", item="DDP gradient buckets", bytes=buckets),
         *(profile.resident(plan, stage, walked.weights) if profile.resident else ()),
         *companion_lines(plan, weights_of_plan),
+        LedgerLine(category="runtime", item="generation engine", bytes=0 if plan.engine_sleeps else plan.engine_bytes),
     ]
     return [line for line in lines if line.bytes]
+
+
+def beside_bytes(plan: Plan, resident: list[LedgerLine]) -> int:
+    """States of the method's other models."""
+    names = tuple(f"{each.role} model:" for each in plan.companions)
+    return sum(line.bytes for line in resident if line.item.startswith(names)) if names else 0
 
 
 def late_states(plan: Plan, walked: Walk) -> int:
@@ -154,12 +171,13 @@ def _counted(plan: Plan) -> tuple[int, int]:
     return counted.total, counted.trainable
 
 
-def in_order(states: States, peaks: dict[str, int], more: int) -> tuple[tuple[str, int], ...]:
+def in_order(states: States, peaks: dict[str, int], more: int, beside: int = 0) -> tuple[tuple[str, int], ...]:
     """Required bytes of each phase as a run meets them: the first step is without optimizer states that appear in it."""
     late = states.optimizer_states if states.lazy_optimizer else 0
-    first = [(phase, peaks[phase] - (late if phase != "optimizer" else 0) + more) for phase in PHASES if phase in peaks]
+    step = [phase for phase in PHASES if phase in peaks and phase not in OUTSIDE_STEP]
+    first = [(phase, peaks[phase] - (late if phase != "optimizer" else 0) + more) for phase in step]
     steady = [(phase, peaks[phase] + more) for phase in PHASES if phase in peaks]
-    return (("load", states.parameters + more), *first, *steady)
+    return (("load", states.parameters + beside + more), *first, *steady)
 
 
 def _why(plan: Plan, stage: Stage) -> str:

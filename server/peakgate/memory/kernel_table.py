@@ -89,7 +89,7 @@ pick_label(x,t) | y=out          | x(x,t): gx=x                               # 
 log_sum_exp  | t=x y=out -t      | x(x,y): a=x c=x gx=x -a -c                 # FunctionsManual.cpp: grad * (self - result).exp()
 pick_masked  | y=x               | x: gx=x                                    # x[mask]: put into zeros, in place
 exponential  | y=x               | x(y): gx=x
-scale_in_place | y~x             | x: gx=x c=x d=x -d -c                      # of a view: CopySlices copies the gradient, clones and divides the part
+scale_in_place | y~x             | x: gx=x c=x d=x -d -c                      # of a view: CopySlices copies, clones and divides
 # Liger ops/fused_linear_cross_entropy.py: both gradients are made in forward, chunk by chunk
 fused_loss    | g!=w k!=x c=chunk e=chunk -c -e y=four | w,x(k,g): gx~k gw~g
 # ---- encoders: patches and frames, tables added as they are, a bias on the scores

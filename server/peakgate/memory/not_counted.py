@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from peakgate.memory.job import Job
+from peakgate.memory.methods.not_counted import of_method, of_phases
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
 
 
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     """What the job states that this version does not count: the answer is then UNDECIDED, never silently wrong."""
-    method, profile, out = job.method, profile_of(plan.profile), []
+    profile, out = profile_of(plan.profile), []
     if plan.architecture.network:
         out += _not_counted_of_operations(plan)
     elif plan.framework not in PROFILES:
         out.append(f"framework.name: {plan.framework} has no kernel profile in this version; figures are those of huggingface")
-    if method.name not in (None, "pretrain", "sft"):
-        out.append(f"method.name: {method.name} keeps more than one model or batch, which this version does not count")
-    if method.reference not in (None, "none") or method.critic or method.teacher or method.reward:
-        out.append("method: a second resident model is not counted in this version")
+    out += of_method(job, plan)
     if profile.blocks and plan.architecture.block not in profile.blocks:
         out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
     if plan.offload_parameters or (plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant)):
@@ -32,8 +30,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("checkpointing.modules: only core_attn is counted")
     if (plan.compiled and not profile.compiled and not layers) or job.framework.cuda_graphs not in (None, "none"):
         out.append("framework: compiled kernels and CUDA graphs are not counted")
-    if job.frozen or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
-        out.append("frozen, evaluate and save are not counted")
+    out += of_phases(job, plan)
     if job.lora and job.lora.method == "dora":
         out.append("lora.method: DoRA's norms of weights are not counted")
     if plan.lora and plan.lora.base_dtype == "int8":

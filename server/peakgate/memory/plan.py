@@ -132,3 +132,13 @@ class Plan:
     """Other models of the training method."""
     completion: int = 0
     """Tokens of the answer in each sequence, where a method's loss reads only those."""
+    evaluation_batch: int = 0
+    """Sequences of a micro-batch of the evaluation inside the run; 0 without one."""
+    saves_whole: bool = False
+    """A full state dict is written …"""
+    saves_on_gpu: bool = False
+    """… whose tensors stay on the GPU until all are there."""
+    engine_bytes: int = 0
+    """Of a generation engine on the same card …"""
+    engine_sleeps: bool = False
+    """… that gives its memory back while the policy is trained."""

@@ -17,7 +17,7 @@ from peakgate.memory.plan import Degrees, Formats, Plan
 from peakgate.memory.profiles import EARLIER, profile_name, profile_of
 from peakgate.memory.recipes import formats_of
 from peakgate.memory.routed import expert_shard
-from peakgate.memory.versions import builds_mask, repeats_heads, version_of
+from peakgate.memory.versions import builds_mask, repeats_heads, saves_on_gpu, version_of
 
 FUSION = "framework.megatron.gradient_accumulation_fusion"
 
@@ -135,6 +135,8 @@ def _placed(plan: Plan, job: Job) -> Plan:
         offload_optimizer=job.offload.optimizer not in (None, "none"),
         offload_parameters=job.offload.parameters not in (None, "none"),
         offload_activations=job.offload.activations not in (None, "none"),
+        saves_whole=job.save.full_state_dict or False,
+        saves_on_gpu=saves_on_gpu(plan.framework, job.framework.version),
     )
 
 

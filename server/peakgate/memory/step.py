@@ -15,9 +15,9 @@ from peakgate.memory.embedding import embedded, global_sizes, mask_width, receiv
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
+from peakgate.memory.meter import Event, High, Meter, Point
 from peakgate.memory.methods.companions import passes
 from peakgate.memory.methods.outputs import logits_of
-from peakgate.memory.meter import Event, High, Meter, Point
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
@@ -166,7 +166,7 @@ class ForwardPass:
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
 
     def _sharding(self, *, counting: bool, rootless: bool) -> Sharding:
-        """What the plan's data parallelism does around the layers, of which the last may be kept; `rootless`: the ends are gathered already."""
+        """What the plan's data parallelism does around the layers; `rootless`: the ends are gathered already."""
         own = [stretch for stack in self.stacks for stretch in stack.stretches]
         last = (own[-1].number, len(own[-1].kinds) - 1) if own else ENDS
         counted = None if counting or not shards(self.plan) else census(self.plan, self.stage)
@@ -333,11 +333,11 @@ class ForwardPass:
         """Another model, walked on the same meter."""
         return ForwardPass(companion.plan, stage, self.meter, each=each, rootless=companion.shares_weights)
 
-    def infer(self, cache_bytes: int = 0) -> Tensor:
-        """A forward pass without a graph: the model's output, held once."""
+    def infer(self, cache_bytes: int = 0) -> list[Tensor]:
+        """A forward pass without a graph: the model's output, first the logits, each held once."""
         machine, tape = self.machine, self.machine.tape
         tape.recording, machine.cursor = False, {}
-        cache = tape.allocate(cache_bytes, "activations")
+        cache = Tensor(tape.allocate(cache_bytes, "activations"), 1, cache_bytes, 1)
         self.sharding.begin_inference()
         x = self.forward_layers()
         machine.category = "logits"
@@ -346,8 +346,19 @@ class ForwardPass:
         self._drop_outputs()
         self._drop_copies()
         self.sharding.end_inference()
-        cache.drop()
-        return output
+        return [output, cache]
+
+    def evaluate(self) -> None:
+        """A forward pass without a graph, with its loss; nothing stays."""
+        machine = self.machine
+        machine.tape.recording, machine.cursor = False, {}
+        self.sharding.begin_inference()
+        loss, logits = self.head_and_loss(self.forward_layers())
+        for tensor in [loss, *([logits] if logits and self.plan.keep_logits else [])]:
+            tensor.storage.drop()
+        self._drop_outputs()
+        self._drop_copies()
+        self.sharding.end_inference()
 
     def _drop_outputs(self) -> None:
         for tensor in self.outputs:

@@ -21,3 +21,8 @@ def builds_mask(framework: str, version: str | None) -> bool:
 def repeats_heads(framework: str, version: str | None) -> bool:
     """transformers before 4.54 copy keys and values to every head in sdpa (integrations/sdpa_attention.py, no enable_gqa)."""
     return framework == "huggingface" and () < version_of(version) < (4, 54)
+
+
+def saves_on_gpu(framework: str, version: str | None) -> bool:
+    """transformers before 4.30 clone a full state dict of FSDP on the GPU (trainer.py, save_model: self.model.state_dict())."""
+    return framework == "huggingface" and () < version_of(version) < (4, 30)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from peakgate.memory.dtypes import ITEMSIZE
@@ -19,28 +18,29 @@ if TYPE_CHECKING:
 Start = Callable[[Companion, Stage], "ForwardPass"]
 
 
-def passes(plan: Plan, start: Start) -> dict[str, Callable[[], Tensor]]:
-    """A forward pass of each model that is not trained, to be run by the method's loss: it gives the model's output."""
+def passes(plan: Plan, start: Start) -> dict[str, Callable[[], list[Tensor]]]:
+    """A forward pass of each model that is not trained, to be run by the method's loss: it gives the logits, then what else its
+    output names."""
     return {each.role: _pass(each, start) for each in plan.companions if not each.trained}
 
 
-def _pass(companion: Companion, start: Start) -> Callable[[], Tensor]:
+def _pass(companion: Companion, start: Start) -> Callable[[], list[Tensor]]:
     """The same model each time: what its sharding keeps gathered stays."""
     running: list[ForwardPass] = []
 
-    def run() -> Tensor:
+    def run() -> list[Tensor]:
         if not running:
             (whole,) = stages(companion.plan.degrees, companion.plan.architecture.dims["L"], 1)
             running.append(start(companion, whole))
-        return running[0].infer(cache_bytes(companion) if companion.caches else 0)
+        return running[0].infer(cache_bytes(companion.plan) if companion.caches else 0)
 
     return run
 
 
-def cache_bytes(companion: Companion) -> int:
+def cache_bytes(plan: Plan) -> int:
     """Keys and values of every layer (transformers cache_utils.py: DynamicCache)."""
-    plan, dims = companion.plan, companion.plan.architecture.dims
-    itemsize = 2 if plan.formats.autocast else ITEMSIZE[plan.formats.compute]
+    dims = plan.architecture.dims
+    itemsize = ITEMSIZE["bfloat16" if plan.formats.autocast else plan.formats.compute]
     return 2 * dims["L"] * plan.micro_batch * plan.sequence * dims["kv"] * itemsize
 
 
@@ -52,7 +52,9 @@ def resident_lines(plan: Plan, weights_of_plan: Callable[[Plan], tuple[Weight, .
 def _lines(companion: Companion, weights: tuple[Weight, ...]) -> list[LedgerLine]:
     states = states_of(companion.plan, weights)
     name = f"{companion.role} model"
-    frozen = [LedgerLine(category="parameters", item=f"{name}: weights", bytes=states.parameters + companion.plan.architecture.buffer_bytes)]
+    frozen = [
+        LedgerLine(category="parameters", item=f"{name}: weights", bytes=states.parameters + companion.plan.architecture.buffer_bytes)
+    ]
     return frozen + (_trained(name, states) if companion.trained else [])
 
 

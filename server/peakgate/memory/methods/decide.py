@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from peakgate.memory.architecture import Architecture
+from peakgate.memory.defaults import default_of
 from peakgate.memory.fill import Resolver
 from peakgate.memory.job import Job, Model
+from peakgate.memory.methods.engine import engine_bytes
 from peakgate.memory.methods.rows import METHODS, Method
 from peakgate.memory.model import Described, describe
 from peakgate.memory.plan import Companion, LoraPlan, Plan
 
-SCORE_HEAD = {"head": "head_score"}
-LOGITS_LOSSES = ("full", "chunked", "fused")
 ROLES = ("critic", "reward", "teacher")
 """Fields of `method` that describe a model, in the order in which its lines stand in the ledger."""
 
@@ -24,19 +24,22 @@ def method_of(job: Job) -> Method:
 
 def with_method(plan: Plan, job: Job, fill: Resolver) -> Plan:
     """The plan with the method's batch, its loss and its other models."""
-    name, row = job.method.name or "sft", method_of(job)
-    own = replace(fill, framework=name)
-    sequences = own.whole(job.method.sequences_per_example, "method.sequences_per_example") if row.loss else 1
-    if not row.loss and job.method.sequences_per_example:
-        sequences = job.method.sequences_per_example
-    plan = replace(plan, micro_batch=plan.micro_batch * sequences, completion=_completion(plan, job))
-    if row.scores:
-        plan = replace(plan, architecture=scoring(plan.architecture))
-    companions = [_companion(plan, row, role, model) for role, model in _stated_models(job)]
-    reference = _reference(plan, job, own, row)
-    if reference:
-        companions = [reference, *companions]
-    return replace(plan, loss=row.loss or plan.loss, keep_logits=plan.keep_logits and not row.loss, companions=tuple(filter(None, companions)))
+    row, own = method_of(job), replace(fill, framework=job.method.name or "sft")
+    stated = job.method.sequences_per_example
+    sequences = own.whole(stated, "method.sequences_per_example") if row.loss else stated or 1
+    plan = replace(
+        plan,
+        architecture=scoring(plan.architecture) if row.scores else plan.architecture,
+        micro_batch=plan.micro_batch * sequences,
+        evaluation_batch=(job.evaluate.micro_batch_size or 0) * sequences,
+        completion=_completion(plan, job),
+        engine_bytes=engine_bytes(job),
+        engine_sleeps=bool(job.method.generation and job.method.generation.sleep),
+        loss=row.loss or plan.loss,
+        keep_logits=plan.keep_logits and not row.loss,
+    )
+    others = [_companion(plan, row, role, model) for role, model in _stated_models(job)]
+    return replace(plan, companions=tuple(each for each in (_reference(plan, job, own, row), *others) if each is not None))
 
 
 def _completion(plan: Plan, job: Job) -> int:
@@ -46,14 +49,10 @@ def _completion(plan: Plan, job: Job) -> int:
 
 
 def scoring(architecture: Architecture) -> Architecture:
-    """The same layers with one number a token behind them (an encoder has a head of its own for that)."""
-    if architecture.traits.get("objective") == "plain":
+    """The same layers with one number a token behind them; an encoder has a head of its own for that."""
+    if architecture.traits.get("objective") == "plain" or architecture.network is not None:
         return architecture
-    return _scoring(architecture)
-
-
-def _scoring(architecture: Architecture) -> Architecture:
-    return replace(architecture, roles={**architecture.roles, **SCORE_HEAD}, tied=False)
+    return replace(architecture, roles={**architecture.roles, "head": "head_score"}, tied=False)
 
 
 def _stated_models(job: Job) -> list[tuple[str, Model]]:
@@ -70,32 +69,27 @@ def _companion(plan: Plan, row: Method, role: str, model: Model) -> Companion | 
     architecture = describe(model).architecture
     if architecture is None or architecture.network is not None:
         return None
-    if role != "teacher":
-        architecture = scoring(architecture)
-    if role == "critic":
-        return Companion(role=role, plan=replace(plan, architecture=architecture, lora=None, loss="full"), trained=True)
-    return Companion(role=role, plan=_frozen(plan, architecture, None), caches=row.caches)
+    if role == "teacher":
+        return Companion(role=role, plan=_frozen(plan, architecture, None), caches=row.caches)
+    trained = role == "critic"
+    own = _frozen(plan, scoring(architecture), None)
+    return Companion(role=role, plan=replace(own, checkpointing=plan.checkpointing) if trained else own, trained=trained)
 
 
 def _reference(plan: Plan, job: Job, own: Resolver, row: Method) -> Companion | None:
     """A second copy of the policy, or the policy itself without its adapters."""
-    if not row.loss and job.method.reference is None:
+    stated = job.method.reference
+    if not row.loss and stated is None:
         return None
-    adapted = plan.lora is not None and job.method.reference is None
-    kind = own.text("adapter" if adapted and own_default(own) == "full" else job.method.reference, "method.reference")
-    if adapted and kind == "adapter":
-        own.assumptions.append("method.reference: adapter (TRL trainer/dpo_trainer.py: under adapters the base model is the reference)")
+    if stated is None and plan.lora is not None and default_of(own.framework, "method.reference").value == "full":
+        stated = "adapter"
+        own.assumptions.append("method.reference: adapter (TRL trainer/dpo_trainer.py: under adapters the base is the reference)")
+    kind = own.text(stated, "method.reference")
     if kind == "none":
         return None
     base = replace(plan.lora, targets=frozenset[str]()) if plan.lora else None
-    return Companion(role="reference", plan=_frozen(plan, plan.architecture, base), shares_weights=kind == "adapter", caches=row.caches)
-
-
-def own_default(own: Resolver) -> str:
-    """The reference model that the method itself makes."""
-    from peakgate.memory.defaults import default_of
-
-    return default_of(own.framework, "method.reference").value
+    shared = kind == "adapter" and base is not None
+    return Companion(role="reference", plan=_frozen(plan, plan.architecture, base), shares_weights=shared, caches=row.caches)
 
 
 def _frozen(plan: Plan, architecture: Architecture, lora: LoraPlan | None) -> Plan:

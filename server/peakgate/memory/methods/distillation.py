@@ -1,13 +1,14 @@
 """The loss of a student against its teacher.
 
-Source: TRL 1.0 experimental/gkd/gkd_trainer.py (compute_loss, generalized_jsd_loss with its default beta of 0.5): the divergence of both from
-their mixture, every tensor as large as the logits; torch/nn/functional.py kl_div with log_target: `exp(target) * (target - input)`.
+Source: TRL 1.0 experimental/gkd/gkd_trainer.py (compute_loss, generalized_jsd_loss with its default beta of 0.5): the divergence of both
+from their mixture, every tensor as large as the logits; torch/nn/functional.py kl_div with log_target: `exp(target) * (target - input)`.
 """
 
 from __future__ import annotations
 
 from peakgate.memory.library import KERNELS
 from peakgate.memory.machine import Machine
+from peakgate.memory.methods.companions import cache_bytes
 from peakgate.memory.methods.log_probabilities import shifted, stacked
 from peakgate.memory.methods.outputs import logits_of
 from peakgate.memory.tape import Tensor
@@ -19,9 +20,10 @@ def distill(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     """Student first, then the teacher; the logits of both, and what was made of them, are named until the loss is there."""
     student = logits_of(machine, x)
     machine.meter.enter("loss")
-    teacher = machine.companions[TEACHER]() if TEACHER in machine.companions else student
-    named = [student, teacher] if teacher is not student else [student]
-    tempered = [_tempered(machine, logits) for logits in (student, teacher)]
+    named = [student, _own_cache(machine)]
+    taught = machine.companions[TEACHER]() if TEACHER in machine.companions else []
+    named += taught
+    tempered = [_tempered(machine, logits) for logits in (student, (taught or named)[0])]
     named += tempered
     own, others = (machine.call("log_softmax", "", [each], None)[0] for each in tempered)
     mixture = _mixture(machine, own, others)
@@ -31,6 +33,14 @@ def distill(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     for tensor in named:
         tensor.storage.drop()
     return loss, None
+
+
+def _own_cache(machine: Machine) -> Tensor:
+    """The student's keys and values, where its attention keeps copies of them for every head instead."""
+    plan, dims = machine.plan, machine.dims
+    aliased = dims["n"] == dims["a"] or machine.roles["core"].startswith("core_flash") or plan.checkpointing != "none"
+    nbytes = 0 if aliased else cache_bytes(plan)
+    return Tensor(machine.tape.allocate(nbytes, "activations"), 1, nbytes, 1)
 
 
 def _tempered(machine: Machine, logits: Tensor) -> Tensor:

@@ -33,9 +33,8 @@ def dpo(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     chosen = log_probabilities(machine, rows, labels)
     named = [logits, rows, labels, masks]
     if REFERENCE in machine.companions:
-        reference = machine.companions[REFERENCE]()
-        named.append(reference)
-        named.append(shifted(machine, reference, copied=True))
+        named += machine.companions[REFERENCE]()
+        named.append(shifted(machine, named[-2], copied=True))
         named.append(log_probabilities(machine, named[-1], labels))
     (loss,) = machine.call("sum_all", "", [chosen], 1)
     named.append(chosen)
@@ -46,27 +45,27 @@ def dpo(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     return loss, None
 
 
-
 def kto(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     """Copies of the logits of desirable and undesirable answers are named until the loss is there; the pass for the KL term is smaller."""
-    passed = [_kto_forward(machine, logits_of(machine, x), first=True)]
+    logits = logits_of(machine, x)
+    machine.meter.enter("loss")
+    passed = [_kto_forward(machine, [logits])]
     if REFERENCE in machine.companions:
-        passed.append(_kto_forward(machine, machine.companions[REFERENCE](), first=False))
+        passed.append(_kto_forward(machine, machine.companions[REFERENCE]()))
     (loss,) = machine.call("sum_all", "", [passed[0][0]], 1)
     for tensor in (each for group in passed for each in group):
         tensor.storage.drop()
     return loss, None
 
 
-def _kto_forward(machine: Machine, logits: Tensor, *, first: bool) -> list[Tensor]:
-    """KTOTrainer.forward: log-probabilities, and the logits sorted by their label; the model's own are gone."""
-    if first:
-        machine.meter.enter("loss")
+def _kto_forward(machine: Machine, outputs: list[Tensor]) -> list[Tensor]:
+    """KTOTrainer.forward: log-probabilities, and the logits sorted by their label; the model's own outputs are gone."""
+    logits = outputs[0]
     rows = shifted(machine, logits, copied=False)
     labels = labels_of(machine, rows.rows)
     result = log_probabilities(machine, rows, labels)
     copies = [replace(logits, storage=machine.tape.allocate(logits.nbytes // 2, machine.category)) for _ in ("chosen", "rejected")]
-    for tensor in (labels, rows, logits):
+    for tensor in (labels, rows, *outputs):
         tensor.storage.drop()
     return [result, *copies]
 

@@ -1,7 +1,7 @@
 """Losses of generated answers: only the answer's tokens have logits.
 
-Source: TRL 1.0 trainer/grpo_trainer.py (_get_per_token_logps_and_entropies, _compute_loss): `logits_to_keep` is the length of the answer and
-one more; the logits are divided by the temperature in place, which makes the backward pass copy what the view covers
+Source: TRL 1.0 trainer/grpo_trainer.py (_get_per_token_logps_and_entropies, _compute_loss): `logits_to_keep` is the length of the answer
+and one more; the logits are divided by the temperature in place, which makes the backward pass copy what the view covers
 (torch/csrc/autograd/functions/tensor.cpp: CopySlices).
 """
 
