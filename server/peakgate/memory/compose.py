@@ -98,7 +98,10 @@ def of_model(plan: Plan, described: Described) -> tuple[str, ...]:
 
 def _no_adapters(plan: Plan, trained: int) -> tuple[str, ...]:
     """peft refuses targets that no module has (tuners/tuners_utils.py: "Target modules … not found in the base model")."""
-    return () if trained or plan.lora is None else ("lora.targets: no linear layer of this block has such a name, so nothing is trained",)
+    if trained:
+        return ()
+    why = "frozen: all of the model" if plan.lora is None else "lora.targets: no linear layer of this block has such a name"
+    return (f"{why}, so nothing is trained",)
 
 
 def resident_lines(plan: Plan, walked: Walk, stage: Stage) -> list[LedgerLine]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from peakgate.memory.blocks import Block, Line
 from peakgate.memory.dtypes import QUANTISED
+from peakgate.memory.frozen import is_frozen
 from peakgate.memory.kernels import Step
 from peakgate.memory.library import BLOCKS, KERNELS
 from peakgate.memory.meter import Meter
@@ -64,6 +65,7 @@ class Machine:
         self.copies: dict[int, tuple[Layer, Tensor]] = {}
         self.caching = True
         self.model_locals: dict[str, Tensor] = {}  # what the model's own forward still names while the layers run
+        self.frozen_stretches: frozenset[int] = frozenset()
         self.leaves: list[tuple[Node, Storage]] = []
         self.special: dict[str, Callable[[Machine, list[Tensor]], Tensor]] = {}  # operations that are more than blocks
         self.companions: dict[str, Callable[[], list[Tensor]]] = {}  # forward passes of a method's other models, by role
@@ -271,11 +273,16 @@ class Machine:
                 elements=self._elements(operation, name, tag, x, width),
                 shape=(width or 1, x.width) if name == "w" and operation.startswith(("linear", "experts")) else None,
                 itemsize=self.dims["adapter" if adapter else "weight"],
-                trainable=adapter or (lora is None and tag not in self.arch.frozen),
+                trainable=adapter or (lora is None and tag not in self.arch.frozen and not self._frozen(operation, tag)),
                 resident=self.plan.formats.resident_gradients,
             )
         )
         return known[-1]
+
+    def _frozen(self, operation: str, tag: str) -> bool:
+        """Whether the job leaves a weight at this place untrained."""
+        name, numbered = _weight_name(operation, tag), self.layer[0] in self.frozen_stretches
+        return is_frozen(self.plan.frozen, self.arch, name, self.kind, layer=self.layer != ENDS, numbered=numbered)
 
     def _elements(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> int:
         if operation.startswith(("embedding", "convolve")):

@@ -1,6 +1,6 @@
 """Phases of a run outside the training step: evaluation, generation beside a sleeping engine, saving.
 
-Gradients are gone by then: the trainer clears them behind each step (transformers trainer.py: `zero_grad`, then `_maybe_log_save_evaluate`).
+Gradients are gone by then: the trainer clears them behind each step (transformers trainer.py: zero_grad, then _maybe_log_save_evaluate).
 """
 
 from __future__ import annotations
@@ -57,11 +57,8 @@ def _evaluated(plan: Plan, stage: Stage, gradients: int) -> High:
     meter.enter("evaluate")
     held = meter.add(gradients, gradients, "gradients")
     step = ForwardPass(own, stage, meter, each=False)
-    larger = (
-        max(0, input_bytes(own, step.machine.dims) - input_bytes(plan, sizes_of(plan, plan.architecture.pattern[-1])))
-        if profile.tables
-        else 0
-    )
+    before = input_bytes(plan, sizes_of(plan, plan.architecture.pattern[-1]))
+    larger = max(0, input_bytes(own, step.machine.dims) - before) if profile.tables else 0
     cached = step.machine.tape.allocate((cache_bytes(own) if _caches(plan) else 0) + larger, "activations")
     step.evaluate()
     cached.drop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peakgate.memory.architecture import Architecture
+from peakgate.memory.frozen import NOTHING, Frozen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +129,10 @@ class Plan:
     offload_optimizer: bool = False
     offload_parameters: bool = False
     offload_activations: bool = False
+    frozen: Frozen = NOTHING
+    """What is not trained."""
+    asks_at_input: bool = False
+    """Under checkpointing the embedded tokens ask for a gradient even where the embedding is frozen."""
     companions: tuple[Companion, ...] = ()
     """Other models of the training method."""
     completion: int = 0

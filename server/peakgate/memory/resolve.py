@@ -9,6 +9,7 @@ from peakgate.memory.architecture import Architecture
 from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.fill import Resolver
+from peakgate.memory.frozen import read_frozen
 from peakgate.memory.job import Fsdp, Job, Megatron, Zero
 from peakgate.memory.lengths import Lengths, lengths_of
 from peakgate.memory.methods.decide import method_of, with_method
@@ -17,7 +18,7 @@ from peakgate.memory.plan import Degrees, Formats, Plan
 from peakgate.memory.profiles import EARLIER, profile_name, profile_of
 from peakgate.memory.recipes import formats_of
 from peakgate.memory.routed import expert_shard
-from peakgate.memory.versions import builds_mask, repeats_heads, saves_on_gpu, version_of
+from peakgate.memory.versions import asks_at_input, builds_mask, repeats_heads, saves_on_gpu, version_of
 
 FUSION = "framework.megatron.gradient_accumulation_fusion"
 
@@ -135,6 +136,8 @@ def _placed(plan: Plan, job: Job) -> Plan:
         offload_optimizer=job.offload.optimizer not in (None, "none"),
         offload_parameters=job.offload.parameters not in (None, "none"),
         offload_activations=job.offload.activations not in (None, "none"),
+        frozen=read_frozen(job.frozen),
+        asks_at_input=asks_at_input(plan.framework, job.framework.version),
         saves_whole=job.save.full_state_dict or False,
         saves_on_gpu=saves_on_gpu(plan.framework, job.framework.version),
     )

@@ -154,6 +154,7 @@ class ForwardPass:
         self.machine.special = {block: partial(rebuilt, name=block.removeprefix(REBUILT)) for block in again}
         self.machine.special |= {"rebuilt_core": rebuilt_core, "compiled_layer": compiled_layer}
         self.stacks = stacks_of(plan, stage, each=each)
+        self.machine.frozen_stretches = frozenset(s.number for stack in self.stacks for s in stack.stretches if s.frozen)
         self.sharding = self._sharding(counting=counting, rootless=rootless)
         self.machine.model_output = self.sharding.after_model
         self.loop = PipelineLoop(self.machine, stage)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from peakgate.memory.architecture import Architecture
 from peakgate.memory.defaults import default_of
 from peakgate.memory.fill import Resolver
+from peakgate.memory.frozen import NOTHING
 from peakgate.memory.job import Job, Model
 from peakgate.memory.methods.engine import engine_bytes
 from peakgate.memory.methods.rows import METHODS, Method
@@ -105,6 +106,7 @@ def _frozen(plan: Plan, architecture: Architecture, lora: LoraPlan | None) -> Pl
         dropout_attention=0.0,
         dropout_hidden=0.0,
         pins_inputs=False,
+        frozen=NOTHING,
         loss="full",
         companions=(),
     )

@@ -57,7 +57,11 @@ def _of_generation(job: Job) -> Iterator[str]:
 
 
 def of_phases(job: Job, plan: Plan) -> Iterator[str]:
-    """What of evaluation and saving is not counted."""
+    """What of evaluation, saving and frozen parts is not counted."""
+    if job.frozen and plan.architecture.network:
+        yield "frozen: which operations of a plain network are not trained is not counted; trace the model instead"
+    if plan.frozen.layers and plan.checkpoint_every > 1 and plan.checkpointing == "full":
+        yield "frozen: a checkpoint that spans trained and frozen layers is counted as two"
     if plan.evaluation_batch and plan.architecture.network:
         yield "evaluate: a plain network's evaluation is not counted"
     if plan.evaluation_batch and plan.engine_bytes and plan.engine_sleeps:
