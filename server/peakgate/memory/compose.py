@@ -18,7 +18,8 @@ from peakgate.memory.reserved import by_ratio, replayed
 from peakgate.memory.resolve import Resolved
 from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes
 from peakgate.memory.states import States
-from peakgate.memory.step import Walk, census, saved_bytes_per_layer, walk, weights_of_plan
+from peakgate.memory.step import Walk, census, saved_bytes_per_layer, walk
+from peakgate.memory.whole_weights import weights_of_plan
 
 ITEMS = {
     "activations": "saved for the backward pass",

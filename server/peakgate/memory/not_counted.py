@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.job import Job
 from peakgate.memory.methods.not_counted import of_method, of_phases
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
+
+PEFT = ("huggingface", "deepspeed")
+"""Frameworks whose adapters are peft's."""
 
 
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
@@ -31,10 +35,12 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     if (plan.compiled and not profile.compiled and not layers) or job.framework.cuda_graphs not in (None, "none"):
         out.append("framework: compiled kernels and CUDA graphs are not counted")
     out += of_phases(job, plan)
-    if job.lora and job.lora.method == "dora":
-        out.append("lora.method: DoRA's norms of weights are not counted")
-    if plan.lora and plan.lora.base_dtype == "int8":
-        out.append("lora.base_dtype: products of 8-bit weights are counted as those of 4-bit ones")
+    if plan.lora and plan.lora.dora:
+        out += _not_counted_of_dora(plan)
+    if plan.lora and plan.lora.base_dtype == "int8" and plan.framework not in PEFT:
+        out.append(
+            f"lora.base_dtype: products of 8-bit weights are counted as peft and bitsandbytes run them; {plan.framework} has its own"
+        )
     listed = own or profile.per_operation
     if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not listed:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
@@ -45,6 +51,16 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     if own:
         out += _not_counted_of_megatron(job, plan)
     return tuple(out)
+
+
+def _not_counted_of_dora(plan: Plan) -> list[str]:
+    """DoRA is counted as peft runs it on whole weights; experts and joined matrices of other libraries have no magnitudes."""
+    out = []
+    if plan.formats.autocast or (plan.lora is not None and plan.lora.base_dtype in QUANTISED):
+        out.append("lora.method: DoRA's norms under autocast, or of quantised weights, are not counted")
+    if plan.framework not in PEFT:
+        out.append(f"lora.method: DoRA is counted as peft runs it; {plan.framework} has its own")
+    return out
 
 
 def _not_counted_of_operations(plan: Plan) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from peakgate.memory.allocator import block_bytes
 from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.inference import evaluate
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.meter import WALKED, High, Meter
 from peakgate.memory.methods.companions import cache_bytes
@@ -60,7 +61,7 @@ def _evaluated(plan: Plan, stage: Stage, gradients: int) -> High:
     before = input_bytes(plan, sizes_of(plan, plan.architecture.pattern[-1]))
     larger = max(0, input_bytes(own, step.machine.dims) - before) if profile.tables else 0
     cached = step.machine.tape.allocate((cache_bytes(own) if _caches(plan) else 0) + larger, "activations")
-    step.evaluate()
+    evaluate(step)
     cached.drop()
     meter.sub(gradients, gradients, "gradients", held)
     meter.enter("end")

@@ -32,6 +32,8 @@ class LoraPlan:
     base_dtype: str
     double_quant: bool
     adapter_dtype: str
+    dora: bool = False
+    """Each output is scaled by a learned magnitude (`dora.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 
 from peakgate.memory.allocator import block_bytes
 from peakgate.memory.census import Census
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.collectives import sharding_of, shards
 from peakgate.memory.compiled import compiled_layer
+from peakgate.memory.dora import dora
 from peakgate.memory.embedding import embedded, global_sizes, mask_width, received_tables
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
 from peakgate.memory.methods.companions import passes
-from peakgate.memory.methods.outputs import logits_of
-from peakgate.memory.pipeline import Stage, stages
+from peakgate.memory.pipeline import Stage
 from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Companion, Plan
@@ -111,7 +111,7 @@ def saved_bytes_per_layer(plan: Plan) -> int:
 
 def census(plan: Plan, stage: Stage) -> Census:
     """Counts the weights of a stage by running it forward without a graph."""
-    step = _counting(plan, stage)
+    step = counted(plan, stage)
     machine = step.machine
     weights = weights_of(machine.parameters, machine.tape.times)
     ends = machine.parameters.get(ENDS, [])
@@ -124,20 +124,12 @@ def census(plan: Plan, stage: Stage) -> Census:
     )
 
 
-def _counting(plan: Plan, stage: Stage) -> ForwardPass:
+def counted(plan: Plan, stage: Stage) -> ForwardPass:
     """A stage after a forward pass without a graph or shards: its weights are known."""
     step = ForwardPass(replace(plan, checkpointing="none", loss="full", companions=()), stage, Meter(_exact), each=False, counting=True)
     step.machine.tape.recording = False
     step.head_and_loss(step.forward_layers())
     return step
-
-
-@lru_cache(maxsize=512)
-def weights_of_plan(plan: Plan) -> tuple[Weight, ...]:
-    """The weights of a whole model, on one rank of its tensor parallel group."""
-    (stage,) = stages(plan.degrees, plan.architecture.dims["L"], 1)
-    machine = _counting(plan, stage).machine
-    return tuple(weights_of(machine.parameters, machine.tape.times))
 
 
 def _exact(nbytes: int) -> int:
@@ -152,7 +144,7 @@ class ForwardPass:
         self.machine = Machine(plan, meter)
         again = {block for roles in self.machine.kinds.values() for block in roles.values() if block.startswith(REBUILT)}
         self.machine.special = {block: partial(rebuilt, name=block.removeprefix(REBUILT)) for block in again}
-        self.machine.special |= {"rebuilt_core": rebuilt_core, "compiled_layer": compiled_layer}
+        self.machine.special |= {"rebuilt_core": rebuilt_core, "compiled_layer": compiled_layer, "dora": dora}
         self.stacks = stacks_of(plan, stage, each=each)
         self.machine.frozen_stretches = frozenset(s.number for stack in self.stacks for s in stack.stretches if s.frozen)
         self.sharding = self._sharding(counting=counting, rootless=rootless)
@@ -170,8 +162,8 @@ class ForwardPass:
         """What the plan's data parallelism does around the layers; `rootless`: the ends are gathered already."""
         own = [stretch for stack in self.stacks for stretch in stack.stretches]
         last = (own[-1].number, len(own[-1].kinds) - 1) if own else ENDS
-        counted = None if counting or not shards(self.plan) else census(self.plan, self.stage)
-        return sharding_of(self.machine, replace(counted, embedding=(), head=()) if counted and rootless else counted, last)
+        held = None if counting or not shards(self.plan) else census(self.plan, self.stage)
+        return sharding_of(self.machine, replace(held, embedding=(), head=()) if held and rootless else held, last)
 
     # ---- one micro-batch
     def micro_step(self, held: dict[str, int] | None) -> None:
@@ -188,7 +180,7 @@ class ForwardPass:
         self.head_at = len(meter.events or ())
         loss, logits = self.head_and_loss(x)
         loss = self.loop.sent(loss)
-        self._drop_copies()
+        self.drop_copies()
         self.held = {key: max(0, meter.by[key] - before[key]) for key in ("activations",)}
         meter.enter("backward")
         self.backward_at = len(meter.events or ())
@@ -201,7 +193,7 @@ class ForwardPass:
         meter.enter("optimizer")
         for storage in [loss.storage, *([logits.storage] if logits and self.plan.keep_logits else [])]:
             storage.drop()
-        self._drop_outputs()
+        self.drop_outputs()
         for key, size in in_flight.items():
             meter.sub(size, size, key, numbers[key])
         machine.pins.step_ended(named=machine.profile.holds_graph)
@@ -326,7 +318,7 @@ class ForwardPass:
             return x, None
         loss = loss_of(self.machine, x)
         if not self.plan.keep_logits:
-            self._drop_outputs()
+            self.drop_outputs()
         return loss
 
     # ---- other models of the training method
@@ -334,39 +326,13 @@ class ForwardPass:
         """Another model, walked on the same meter."""
         return ForwardPass(companion.plan, stage, self.meter, each=each, rootless=companion.shares_weights)
 
-    def infer(self, cache_bytes: int = 0) -> list[Tensor]:
-        """A forward pass without a graph: the model's output, first the logits, each held once."""
-        machine, tape = self.machine, self.machine.tape
-        tape.recording, machine.cursor = False, {}
-        cache = Tensor(tape.allocate(cache_bytes, "activations"), 1, cache_bytes, 1)
-        self.sharding.begin_inference()
-        x = self.forward_layers()
-        machine.category = "logits"
-        output = logits_of(machine, x)
-        machine.category = "temporaries"
-        self._drop_outputs()
-        self._drop_copies()
-        self.sharding.end_inference()
-        return [output, cache]
-
-    def evaluate(self) -> None:
-        """A forward pass without a graph, with its loss; nothing stays."""
-        machine = self.machine
-        machine.tape.recording, machine.cursor = False, {}
-        self.sharding.begin_inference()
-        loss, logits = self.head_and_loss(self.forward_layers())
-        for tensor in [loss, *([logits] if logits and self.plan.keep_logits else [])]:
-            tensor.storage.drop()
-        self._drop_outputs()
-        self._drop_copies()
-        self.sharding.end_inference()
-
-    def _drop_outputs(self) -> None:
+    def drop_outputs(self) -> None:
+        """What the model's output names beside loss and logits goes."""
         for tensor in self.outputs:
             tensor.storage.drop()
         self.outputs = []
 
-    def _drop_copies(self) -> None:
+    def drop_copies(self) -> None:
         """Autocast lets its weight copies go; those of the layers that were not walked are as many times as large."""
         machine = self.machine
         for layer, copy in machine.copies.values():

@@ -223,8 +223,8 @@ def test_what_is_not_counted_is_said(changes: dict[str, Value], want: str) -> No
         (replace(a_job({"checkpointing.mode": "full", "checkpointing.every": 2}), frozen=("layers.0",)), "frozen"),
         (replace(a_job(), checkpointing=Checkpointing(mode="selective", modules=("mlp",))), "checkpointing.modules"),
         (replace(a_job(), method=Method(teacher=Model(preset="gpt2"))), "method"),
-        (a_job(lora=Lora(method="dora")), "lora"),
-        (a_job(lora=Lora(base_dtype="int8")), "lora.base_dtype"),
+        (a_job(lora=Lora(method="dora", base_dtype="nf4")), "lora.method"),
+        (a_job({"framework.name": "litgpt"}, lora=Lora(base_dtype="int8")), "lora.base_dtype"),
     ],
 )
 def test_what_cannot_be_counted_of_lists_and_models_is_said(job: Job, want: str) -> None:

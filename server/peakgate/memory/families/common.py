@@ -47,6 +47,12 @@ lora x                                       # peft Linear.forward; the adapter 
   _s = scale _b
   y = add y _s
   return to_compute y
+lora_dora x                                  # peft tuners/lora/layer.py with DoraLinearVariant: dropout in front of both products
+  y = linear_base x -> out
+  x = to_adapter x
+  _d = lora_dropout x
+  y = dora _d y
+  return to_compute y
 core_eager q k v
   k = repeat_heads k -> q
   v = repeat_heads v -> q

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.inference import infer
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Companion, Plan
 from peakgate.memory.prediction import LedgerLine
@@ -32,7 +33,7 @@ def _pass(companion: Companion, start: Start) -> Callable[[], list[Tensor]]:
         if not running:
             (whole,) = stages(companion.plan.degrees, companion.plan.architecture.dims["L"], 1)
             running.append(start(companion, whole))
-        return running[0].infer(cache_bytes(companion.plan) if companion.caches else 0)
+        return infer(running[0], cache_bytes(companion.plan) if companion.caches else 0)
 
     return run
 
