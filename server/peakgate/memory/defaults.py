@@ -25,6 +25,14 @@ operations | framework.name | torch | peakgate: a plain network is trained by a 
 * | batch.packed | true | peakgate: every sequence is full
 * | batch.sequence_length_is | exact | peakgate: the stated length is the data's own
 * | method.name | sft | peakgate: one model, every parameter in use
+* | method.reference | none | peakgate: one model
+dpo | method.reference | full | TRL trainer/dpo_trainer.py: ref_model is made from the model's own files
+kto | method.reference | full | TRL experimental/kto/kto_trainer.py: ref_model is made from the model's own files
+ppo | method.reference | full | TRL experimental/ppo/ppo_trainer.py: ref_policy
+* | method.sequences_per_example | 1 | TRL trainer/grpo_config.py: per_device_train_batch_size counts sequences
+dpo | method.sequences_per_example | 2 | TRL trainer/dpo_trainer.py: chosen and rejected answers are one batch
+orpo | method.sequences_per_example | 2 | TRL experimental/orpo/orpo_trainer.py: concatenated_inputs
+reward | method.sequences_per_example | 2 | TRL trainer/reward_trainer.py: chosen and rejected answers are one batch
 * | precision.recipe | fp32 | transformers training_args.py: bf16=False, fp16=False
 textbook | precision.recipe | deepspeed-bf16 | ML Systems, Lesson 6, section 3: 16 bytes per parameter
 megatron | precision.recipe | megatron-bf16 | Megatron-LM examples/: --bf16 in every pretraining script

@@ -144,8 +144,12 @@ class FullyShard(Sharding):
     def end(self) -> None:
         """The root's gradients come last; only shards stay."""
         self._reduce(self.head, self.with_gradients(ENDS))
-        drop_all([each for each in (self.reducing, self.held, self.head.output) if each is not None])
+        units = [unit for layer in self.units.values() for unit in layer]
+        mistargeted = [unit.output for unit in units]  # gathered ahead for frozen layers (finalize_backward)
+        drop_all([each for each in (self.reducing, self.held, self.head.output, *mistargeted) if each is not None])
         self.reducing = self.held = self.head.output = None
+        for unit in units:
+            unit.output = None
 
     # ---- parts of them
     def _unshard(self, unit: Unit) -> None:

@@ -10,14 +10,16 @@ from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.earlier import earlier_kernels, versions_of
 from peakgate.memory.fill import Resolver
+from peakgate.memory.frozen import read_frozen
 from peakgate.memory.job import Fsdp, Job, Megatron, Zero
 from peakgate.memory.lengths import Lengths, lengths_of
+from peakgate.memory.methods.decide import method_of, with_method
 from peakgate.memory.not_counted import not_counted
 from peakgate.memory.plan import Degrees, Formats, Plan
 from peakgate.memory.profiles import EARLIER, profile_name, profile_of
 from peakgate.memory.recipes import formats_of
 from peakgate.memory.routed import expert_shard
-from peakgate.memory.versions import builds_mask, repeats_heads
+from peakgate.memory.versions import asks_at_input, builds_mask, repeats_heads, saves_on_gpu
 
 FUSION = "framework.megatron.gradient_accumulation_fusion"
 
@@ -62,8 +64,8 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         attention=attention,
         builds_mask=masked,
         repeats_heads=repeats_heads(framework, job.framework.version),
-        dropout_attention=_dropout(job.dropout.attention, architecture.attention_dropout, "attention", fill),
-        dropout_hidden=_dropout(job.dropout.hidden, architecture.hidden_dropout, "hidden", fill),
+        dropout_attention=_dropout(job, architecture.attention_dropout, "attention", fill),
+        dropout_hidden=_dropout(job, architecture.hidden_dropout, "hidden", fill),
         checkpointing=mode,
         reentrant=mode == "full" and fill.flag(job.checkpointing.reentrant, "checkpointing.reentrant"),
         formats=_in_buckets(formats_of_base(formats, lora), job, degrees, fill),
@@ -79,7 +81,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
     )
-    plan = _placed(plan, job)
+    plan = with_method(_placed(plan, job), job, fill)
     if framework == "megatron":
         plan = _with_megatron(plan, job, fill)
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
@@ -138,6 +140,10 @@ def _placed(plan: Plan, job: Job) -> Plan:
         offload_optimizer=job.offload.optimizer not in (None, "none"),
         offload_parameters=job.offload.parameters not in (None, "none"),
         offload_activations=job.offload.activations not in (None, "none"),
+        frozen=read_frozen(job.frozen),
+        asks_at_input=asks_at_input(plan.framework, job.framework.version),
+        saves_whole=job.save.full_state_dict or False,
+        saves_on_gpu=saves_on_gpu(plan.framework, job.framework.version),
     )
 
 
@@ -164,9 +170,13 @@ def _implemented(attention: str, architecture: Architecture, fill: Resolver) -> 
     return "eager"
 
 
-def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver) -> float:
+def _dropout(job: Job, of_config: float, which: str, fill: Resolver) -> float:
+    stated: float | None = getattr(job.dropout, which)
     if stated is not None:
         return stated
+    if of_config and not method_of(job).drops_out:
+        fill.assumptions.append(f"dropout.{which}: 0 (TRL trainer/dpo_config.py and its like: disable_dropout=True)")
+        return 0.0
     fill.assumptions.append(f"dropout.{which}: {of_config:g} (the model's config)")
     return of_config
 

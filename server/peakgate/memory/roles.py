@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peakgate.memory.context import context_roles, context_suffix
 from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.frozen import is_frozen
 from peakgate.memory.library import BLOCKS, KERNELS
 from peakgate.memory.parallel import divided
 from peakgate.memory.plan import Plan
@@ -120,7 +121,7 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "cross_leaf": "leaf" if plan.checkpointing == "full" else "pass",
         "linear_up": "linear" if ITEMSIZE[plan.formats.parameters] == ITEMSIZE["float32"] else "linear_float32",
         "dropout_embedding": "pass",
-        "require_grad": "leaf" if plan.lora and plan.checkpointing == "full" else "pass",
+        "require_grad": "leaf" if plan.checkpointing == "full" and (plan.lora or _embeds_frozen(plan)) else "pass",
         "lora_dropout": "dropout" if plan.lora and plan.lora.dropout else "pass",
         "linear_quantised": profile_of(plan.profile).quantised,
         "linear_merged": _merged(plan),
@@ -131,6 +132,11 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "dropout_hidden": "dropout" if plan.dropout_hidden else "pass",
         "dropout_attention": "dropout" if plan.dropout_attention else "pass",
     }
+
+
+def _embeds_frozen(plan: Plan) -> bool:
+    """Whether nothing in front of the layers is trained, and the library makes its output ask for a gradient all the same."""
+    return plan.asks_at_input and is_frozen(plan.frozen, plan.architecture, "embedding.V", "", layer=False, numbered=False)
 
 
 def _merged(plan: Plan) -> str:

@@ -63,6 +63,13 @@ class Sharding:
     def step_ended(self) -> None:
         """Behind the last micro-batch's backward pass."""
 
+    def begin_inference(self) -> None:
+        """Before a forward pass without a graph …"""
+        self.begin()
+
+    def end_inference(self) -> None:
+        """… and behind it: a root's weights stay gathered."""
+
     # ---- what several of them need
     def buffer(self, nbytes: int, stream: str = "") -> Storage:
         """A buffer of communication."""

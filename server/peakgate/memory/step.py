@@ -11,17 +11,19 @@ from peakgate.memory.census import Census, by_mesh, smallest
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.collectives import sharding_of, shards
 from peakgate.memory.compiled import compiled_layer
+from peakgate.memory.dora import dora
 from peakgate.memory.embedding import embedded, global_sizes, mask_width, received_tables
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
+from peakgate.memory.methods.companions import passes
 from peakgate.memory.multi_token import with_further_losses
 from peakgate.memory.optimizers import step_temporary, temporary_events
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import Companion, Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import REBUILT
 from peakgate.memory.sharding import Sharding
@@ -79,10 +81,10 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     )
 
 
-def run(plan: Plan, stage: Stage, meter: Meter, *, each: bool = False) -> tuple[_Step, int, States, list[Weight]]:
+def run(plan: Plan, stage: Stage, meter: Meter, *, each: bool = False) -> tuple[ForwardPass, int, States, list[Weight]]:
     """Runs one step in steady state past a meter: what is left of it, where its events repeat from, its states and weights."""
     profile = profile_of(plan.profile)
-    step = _Step(plan, stage, meter, each=each)
+    step = ForwardPass(plan, stage, meter, each=each)
     step.sharding.final = plan.accumulation == 1
     step.micro_step(held=None)
     first = len(meter.events or ())
@@ -110,7 +112,7 @@ def saved_bytes_per_layer(plan: Plan, meter: Meter | None = None) -> int:
         plain = replace(plain, architecture=replace(arch, dims=sizes))
     layers = encoding + decoding
     stage = Stage(number=0, layers=layers, embeds=True, heads=False, in_flight=1, chunks=1, start=arch.leading)
-    step = _Step(plain, stage, meter or Meter(_exact, profile_of(plan.profile).ignored), each=False)
+    step = ForwardPass(plain, stage, meter or Meter(_exact, profile_of(plan.profile).ignored), each=False)
     step.machine.tape.nodes = []
     step.sharding.begin()
     step.forward_layers()
@@ -125,10 +127,8 @@ def census(plan: Plan, stage: Stage) -> Census:
 
 @lru_cache(maxsize=512)
 def _census(plan: Plan, stage: Stage) -> Census:
-    step = _Step(plan, stage, Meter(_exact), each=False, counting=True)
+    step = weighed(plan, stage)
     machine = step.machine
-    machine.tape.recording = False
-    step.head_and_loss(step.forward_layers())
     weights = weights_of(machine.parameters, machine.tape.times)
     ends = machine.parameters.get(ENDS, [])
     layers, experts = by_mesh({kind: machine.parameters[layer] for layer, kind in step.sharding.layer_kind.items()}, plan.degrees)
@@ -142,35 +142,46 @@ def _census(plan: Plan, stage: Stage) -> Census:
     )
 
 
+def weighed(plan: Plan, stage: Stage) -> ForwardPass:
+    """A stage after a forward pass without a graph or shards: its weights are known."""
+    step = ForwardPass(replace(plan, checkpointing="none", loss="full", companions=()), stage, Meter(_exact), each=False, counting=True)
+    step.machine.tape.recording = False
+    step.head_and_loss(step.forward_layers())
+    return step
+
+
 def _exact(nbytes: int) -> int:
     return nbytes
 
 
-class _Step:
+class ForwardPass:
     """The state of a step while it is walked."""
 
-    def __init__(self, plan: Plan, stage: Stage, meter: Meter, *, each: bool, counting: bool = False) -> None:
+    def __init__(self, plan: Plan, stage: Stage, meter: Meter, *, each: bool, counting: bool = False, rootless: bool = False) -> None:
         self.plan, self.stage, self.meter = plan, stage, meter
         self.machine = Machine(plan, meter)
         again = {block for roles in self.machine.kinds.values() for block in roles.values() if block.startswith(REBUILT)}
         self.machine.special = {block: partial(rebuilt, name=block.removeprefix(REBUILT)) for block in again}
-        self.machine.special |= {"rebuilt_core": rebuilt_core, "compiled_layer": compiled_layer}
+        self.machine.special |= {"rebuilt_core": rebuilt_core, "compiled_layer": compiled_layer, "dora": dora}
         self.stacks = stacks_of(plan, stage, each=each)
-        self.sharding = self._sharding(counting=counting)
+        self.machine.frozen_stretches = frozenset(s.number for stack in self.stacks for s in stack.stretches if s.frozen)
+        self.sharding = self._sharding(counting=counting, rootless=rootless)
         self.machine.model_output = self.sharding.after_model
         self.loop = PipelineLoop(self.machine, stage)
         self.held: dict[str, int] = {}
         self.saved_per_layer: dict[str, int] = {}
         self.head_at = self.backward_at = self.waiting = 0
         self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
+        self.machine.companions = passes(plan, partial(self._beside, each=each))
         tape = self.machine.tape
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
 
-    def _sharding(self, *, counting: bool) -> Sharding:
-        """What the plan's data parallelism does around the layers, of which the last may be kept."""
+    def _sharding(self, *, counting: bool, rootless: bool) -> Sharding:
+        """What the plan's data parallelism does around the layers; `rootless`: the ends are gathered already."""
         own = [stretch for stack in self.stacks for stretch in stack.stretches]
         last = (own[-1].number, len(own[-1].kinds) - 1) if own else ENDS
-        return sharding_of(self.machine, None if counting or not shards(self.plan) else census(self.plan, self.stage), last)
+        held = None if counting or not shards(self.plan) else census(self.plan, self.stage)
+        return sharding_of(self.machine, replace(held, embedding=(), head=()) if held and rootless else held, last)
 
     # ---- one micro-batch
     def micro_step(self, held: dict[str, int] | None) -> None:
@@ -190,7 +201,7 @@ class _Step:
         loss, logits = self.head_and_loss(x)
         self.waiting = waiting_bytes(tape.nodes, tape.times) if self.stage.waiting else 0
         loss = self.loop.sent(loss)
-        self._drop_copies()
+        self.drop_copies()
         self.held = {"activations": max(0, meter.blocks_now("activations") - before)}
         meter.enter("backward")
         self.backward_at = len(meter.events or ())
@@ -203,7 +214,7 @@ class _Step:
         meter.enter("optimizer")
         for storage in [loss.storage, *([logits.storage] if logits and self.plan.keep_logits else [])]:
             storage.drop()
-        self._drop_outputs()
+        self.drop_outputs()
         for key, size in in_flight.items():
             meter.sub(size, size, key, numbers[key])
         machine.pins.step_ended(named=machine.profile.holds_graph)
@@ -330,15 +341,21 @@ class _Step:
             return x, None
         loss = loss_of(self.machine, with_further_losses(self.machine, x))
         if not self.plan.keep_logits:
-            self._drop_outputs()
+            self.drop_outputs()
         return loss
 
-    def _drop_outputs(self) -> None:
+    # ---- other models of the training method
+    def _beside(self, companion: Companion, stage: Stage, *, each: bool) -> ForwardPass:
+        """Another model, walked on the same meter."""
+        return ForwardPass(companion.plan, stage, self.meter, each=each, rootless=companion.shares_weights)
+
+    def drop_outputs(self) -> None:
+        """What the model's output names beside loss and logits goes."""
         for tensor in self.outputs:
             tensor.storage.drop()
         self.outputs = []
 
-    def _drop_copies(self) -> None:
+    def drop_copies(self) -> None:
         """Autocast lets its weight copies go; those of the layers that were not walked are as many times as large."""
         machine = self.machine
         for layer, copy in machine.copies.values():

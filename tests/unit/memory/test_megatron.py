@@ -240,7 +240,7 @@ def test_a_workspace_follows_the_card() -> None:
         ({}, "gemma2", "Megatron-LM's own modules of the block 'gemma2'"),
         ({"parallelism.sharding": "fsdp", "parallelism.world_size": 2}, "llama", "Megatron-LM's fsdp"),
         ({"parallelism.context": 2, "parallelism.world_size": 2, "attention.implementation": "eager"}, "llama", "context"),
-        ({"model.transformer.mtp_layers": 1}, "llama", "mtp_layers"),
+        ({"model.transformer.mtp_layers": 1, "checkpointing.mode": "full"}, "llama", "mtp_layers"),
         ({"offload.optimizer": "cpu"}, "llama", "hybrid optimizer"),
         (
             {"parallelism.pipeline": 2, "parallelism.world_size": 2, "parallelism.pipeline_schedule": "zero-bubble"},
