@@ -38,7 +38,8 @@ def smallest(plan: Plan) -> Plan:
     """A plan with the same weights and the least of everything else."""
     sequence = plan.sequence if plan.architecture.traits.get("inputs") == "sound" else FEW
     target = FEW if plan.target else 0
-    return replace(plan, micro_batch=1, sequence=sequence, target=target, accumulation=1, checkpointing="none", loss="full")
+    few = replace(plan, micro_batch=1, sequence=sequence, target=target, completion=sequence, accumulation=1, evaluation_batch=0)
+    return replace(few, checkpointing="none", loss="full", companions=())
 
 
 def by_mesh(layers: Mapping[str, Sequence[Parameter]], degrees: Degrees) -> tuple[dict[str, Sizes], dict[str, Sizes]]:
