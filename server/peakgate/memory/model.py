@@ -248,4 +248,11 @@ def _dims(t: Transformer, family: Family, extras: Extras, rotary: int) -> dict[s
     window = (t.sliding_window or 0) if family.windowed else 0
     sizes |= routed_sizes(replace(t, mla=latent_of(t, family)))
     more = extra_sizes(t, family, f, rotary, extras.shared_width)
-    return sizes | joined | rope | more | further | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}
+    return (
+        sizes
+        | joined
+        | rope
+        | more
+        | further
+        | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}
+    )
