@@ -60,7 +60,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     if job.model.transformer is not None and job.model.transformer.mtp_layers:
         out += _not_counted_of_further_tokens(plan)
     if own:
-        out += _not_counted_of_megatron(job, plan)
+        out += _not_counted_of_megatron(plan)
     return tuple(out)
 
 
@@ -86,7 +86,7 @@ def _not_counted_of_further_tokens(plan: Plan) -> list[str]:
     return [] if counted else ["model.transformer.mtp_layers: multi-token prediction is not counted in such a job"]
 
 
-def _not_counted_of_megatron(job: Job, plan: Plan) -> list[str]:
+def _not_counted_of_megatron(plan: Plan) -> list[str]:
     out: list[str] = []
     block = plan.architecture.block
     if not profile_of("megatron").models(block):
