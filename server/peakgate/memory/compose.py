@@ -197,5 +197,4 @@ def _host_bytes(plan: Plan, states: States) -> int:
     """Host memory a node of offloaded optimizer states: three float32 copies for Adam (deepspeed ops/adam/cpu_adam.py)."""
     if not plan.offload_optimizer:
         return 0
-    shard = plan.degrees.shard if plan.degrees.sharding != "none" else 1
-    return -(-states.trainable // shard) * 12 * min(plan.degrees.world, 8)
+    return states.owned * 12 * min(plan.degrees.world, plan.node_gpus)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.job import Job
 from peakgate.memory.methods.not_counted import of_method, of_phases
-from peakgate.memory.pipeline import ZERO_BUBBLE
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
-from peakgate.memory.reach import rings
-from peakgate.memory.roles import roles_of
+from peakgate.memory.uncounted_placement import uncounted_placement
 
 PEFT = ("huggingface", "deepspeed")
 """Frameworks whose adapters are peft's."""
@@ -47,21 +45,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     listed = own or profile.per_operation
     if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not listed:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
-    late = plan.degrees.pipeline > 1 and plan.degrees.schedule == ZERO_BUBBLE
-    if late and (not profile.splits_backward or plan.compiled or plan.checkpointing != "none"):
-        out.append(
-            "parallelism.pipeline_schedule: zero-bubble is counted for torch's own schedule of layers that are neither compiled nor rebuilt"
-        )
-    if plan.architecture.encoder and plan.degrees.pipeline > 1:
-        out.append("parallelism.pipeline: what an encoder sends to the stages of a decoder is not counted")
-    if plan.degrees.context > 1 and not rings(plan):
-        out.append("parallelism.context: buffers of context parallelism are counted for flash attention alone")
-    if plan.degrees.expert > 1 and plan.architecture.block not in profile.roles:
-        out.append(
-            f"parallelism.expert: how {plan.framework} exchanges tokens among the experts of {plan.architecture.block!r} is not counted"
-        )
-    if job.model.transformer is not None and job.model.transformer.mtp_layers:
-        out += _not_counted_of_further_tokens(plan)
+    out += uncounted_placement(job, plan)
     if own:
         out += _not_counted_of_megatron(plan)
     return tuple(out)
@@ -89,25 +73,11 @@ def _not_counted_of_operations(plan: Plan) -> list[str]:
     return out
 
 
-def _not_counted_of_further_tokens(plan: Plan) -> list[str]:
-    """transformers leaves the layers of further tokens out when it loads a model; Megatron-LM's are counted on one tensor parallel rank."""
-    if plan.framework == "megatron":
-        simple = plan.degrees.tensor == 1 and plan.checkpointing != "full"
-        counted = simple and roles_of(plan, plan.architecture.pattern[-1])["embed"] in profile_of(plan.profile).further_tokens
-    else:
-        counted = plan.framework in ("huggingface", "deepspeed")
-    return [] if counted else ["model.transformer.mtp_layers: multi-token prediction is not counted in such a job"]
-
-
 def _not_counted_of_megatron(plan: Plan) -> list[str]:
     out: list[str] = []
     block = plan.architecture.block
     if not profile_of("megatron").models(block):
         out.append(f"model: Megatron-LM's own modules of the block {block!r} are not counted; figures are those of huggingface's")
-    if plan.architecture.encoder and plan.degrees.sequence_parallel and plan.degrees.tensor > 1:
-        out.append("parallelism.sequence_parallel: what the stacks of an encoder-decoder gather of one another is not counted")
-    if plan.degrees.sharding not in ("none", "ddp", "zero1"):
-        out.append(f"parallelism.sharding: buffers of Megatron-LM's {plan.degrees.sharding} are not counted")
     if plan.offload_optimizer:
         out.append("offload.optimizer: what a hybrid optimizer keeps on the GPU is not counted")
     return out

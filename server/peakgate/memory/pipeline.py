@@ -1,9 +1,9 @@
 """Stages of a pipeline: their layers, and how many micro-batches each holds.
 
 1F1B (Narayanan et al. 2021, arXiv 2104.04473, section 2.2): stage i of p holds p - i micro-batches at most.
-Interleaved with v chunks a stage: it warms up with (p - i - 1)·2 + (v - 1)·p chunks and one in work
-(megatron/core/pipeline_parallel/schedules.py). GPipe holds them all. Zero-bubble: every
-stage holds v·p, because rank i warms up with p - i - 1 + (v - 1)·p and computes weight gradients i passes late
+Interleaved with v chunks a stage: it warms up
+with (p - i - 1)·2 + (v - 1)·p chunks and one in work (megatron/core/pipeline_parallel/schedules.py). GPipe holds them all.
+Zero-bubble: every stage holds v·p, because rank i warms up with p - i - 1 + (v - 1)·p and computes weight gradients i passes late
 (torch/distributed/pipelining/schedules.py, _get_1f1b_rank_ops; ZB-H1 of Qi et al. 2024, arXiv 2401.10241, holds as many).
 """
 

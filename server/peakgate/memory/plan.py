@@ -135,6 +135,7 @@ class Plan:
     """The vocabulary is padded to a multiple of this times the tensor parallel degree."""
     recomputed: frozenset[str] = frozenset()
     """Modules that selective checkpointing recomputes."""
+    node_gpus: int = 8
     offload_optimizer: bool = False
     offload_parameters: bool = False
     offload_activations: bool = False

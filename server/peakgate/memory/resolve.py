@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from peakgate.memory.adapters import formats_of_base, lora_of, optimizer_of, pins_inputs
 from peakgate.memory.architecture import Architecture
+from peakgate.memory.capacity import capability_of
 from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.earlier import earlier_kernels, versions_of
@@ -137,6 +138,7 @@ def _placed(plan: Plan, job: Job) -> Plan:
         overlap_comm=zero.overlap_comm or False,
         max_live_elements=zero.max_live_parameters or 1_000_000_000,
         bucket_view=bool(job.framework.ddp and job.framework.ddp.gradient_as_bucket_view),
+        node_gpus=job.node.gpus or NODE_GPUS,
         offload_optimizer=job.offload.optimizer not in (None, "none"),
         offload_parameters=job.offload.parameters not in (None, "none"),
         offload_activations=job.offload.activations not in (None, "none"),
@@ -183,7 +185,7 @@ def _dropout(job: Job, of_config: float, which: str, fill: Resolver) -> float:
 
 def _profile(job: Job, fill: Resolver, block: str) -> str:
     """The kernel profile's name; that of an earlier version is an assumption of its own. A block may be none of the framework's modules."""
-    name = profile_name(fill.framework, job.framework.version, block)
+    name = profile_name(fill.framework, job.framework.version, block, capability_of(job))
     if name in EARLIER:
         fill.text(job.framework.version, "framework.version")
     return name if profile_of(name).models(block) else "huggingface"

@@ -240,8 +240,8 @@ def test_a_workspace_follows_the_card() -> None:
         ({}, "gemma2", "Megatron-LM's own modules of the block 'gemma2'"),
         ({"parallelism.sharding": "fsdp", "parallelism.world_size": 2}, "llama", "Megatron-LM's fsdp"),
         ({"parallelism.context": 2, "parallelism.world_size": 2, "attention.implementation": "eager"}, "llama", "context"),
-        ({"model.transformer.mtp_layers": 1, "checkpointing.mode": "full"}, "llama", "mtp_layers"),
         ({"offload.optimizer": "cpu"}, "llama", "hybrid optimizer"),
+        ({"model.transformer.mtp_layers": 1, "checkpointing.mode": "full"}, "llama", "mtp_layers"),
         (
             {"parallelism.pipeline": 2, "parallelism.world_size": 2, "parallelism.pipeline_schedule": "zero-bubble"},
             "llama",
@@ -329,3 +329,49 @@ def test_a_bert_has_its_transform_and_its_binary_head() -> None:
     layer = 4 * (h * h + h) + 2 * h * f + f + h + 4 * h
     ends = words * (h + 1) + places * h + 2 * h + 2 * h + 2 * (h * h + h) + 2 * h + 2 * (h + 1)
     assert predict(a_megatron_job(model=model)).parameters == layers * layer + ends
+
+
+def further(depths: int, changes: Mapping[str, Value] | None = None) -> Prediction:
+    """A small Llama that predicts further tokens."""
+    return predict(a_megatron_job(changes, model=a_transformer(layers=4, vocab_size=256, mtp_layers=depths)))
+
+
+def test_a_further_token_is_a_layer_with_a_projection_and_norms() -> None:
+    """Two norms in front, the joined width projected, a layer, a last norm (multi_token_prediction.py); the head is shared."""
+    h, f, kv = 64, 96, 16
+    layer = 2 * h * h + 2 * h * kv + 3 * h * f + 2 * h
+    assert further(2).parameters - further(1).parameters == layer + 2 * h * h + 3 * h
+    assert further(1).undecided == ()
+
+
+def test_every_depth_keeps_logits_of_its_own() -> None:
+    """Transformer Engine's loss keeps them in 16 bits until its backward pass."""
+    plain, one, two = (logits_of(depths) for depths in (0, 1, 2))
+    assert one - plain >= 2 * 512 * 256
+    assert two - one == one - plain
+
+
+def logits_of(depths: int) -> int:
+    """Bytes of logits and losses at the highest moment of the backward pass."""
+    model = a_transformer(layers=2, vocab_size=65_536, mtp_layers=depths)
+    ledger = predict(a_megatron_job(model=model)).ledger
+    return sum(line.bytes for line in ledger if line.category in ("logits", "activations"))
+
+
+def test_a_last_stage_embeds_the_further_tokens_itself() -> None:
+    """With a pipeline it has a copy of the table."""
+    pipeline: dict[str, Value] = {"parallelism.pipeline": 2, "parallelism.world_size": 2}
+    stages_with = [
+        of_stage(a_megatron_job(pipeline, model=a_transformer(layers=4, vocab_size=256, mtp_layers=n)), 1).states_bytes for n in (0, 1)
+    ]
+    h, f, kv = 64, 96, 16
+    added = 2 * h * h + 2 * h * kv + 3 * h * f + 2 * h + 2 * h * h + 3 * h + 256 * h
+    assert stages_with[1] - stages_with[0] == pytest.approx(18 * added, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"parallelism.tensor": 2, "parallelism.world_size": 2}, {"checkpointing.mode": "full"}, {"framework.name": "torchtitan"}]
+)
+def test_further_tokens_elsewhere_are_left_open(changes: dict[str, Value]) -> None:
+    """Split projections, rebuilt ones, and other frameworks' modules."""
+    assert any("mtp_layers" in note for note in further(1, changes).undecided)

@@ -54,13 +54,13 @@ def test_a_published_reservation_is_met(name: str) -> None:
 
 @pytest.mark.parametrize("name", FACTS)
 def test_the_ratio_is_near_the_replay(name: str) -> None:
-    """The path without a replay is within 6 % of it in reserved bytes; in required ones within 6 % with expandable segments, and 12 %
-    below with native ones, where a kept activation may split a segment that the loss needs whole."""
+    """With expandable segments the path without a replay is within 1 % of it, in reserved and in required bytes. With native ones it is
+    within 7 and 12 %: a kept activation may split a segment that the loss needs whole."""
     job = job_of_row(ROWS[name])
     fast, slow = predict(job), predict(job, exact=True)
-    assert fast.reserved_bytes == pytest.approx(slow.reserved_bytes, rel=0.06)
-    within = 0.12 if FACTS[name].get("framework.expandable_segments") is False else 0.06
-    assert fast.required_bytes == pytest.approx(slow.required_bytes, rel=within)
+    native = FACTS[name].get("framework.expandable_segments") is False
+    assert fast.reserved_bytes == pytest.approx(slow.reserved_bytes, rel=0.07 if native else 0.01)
+    assert fast.required_bytes == pytest.approx(slow.required_bytes, rel=0.12 if native else 0.01)
 
 
 def test_nothing_of_these_runs_is_left_open() -> None:
@@ -137,3 +137,17 @@ def test_a_compiled_layer_has_the_weights_of_the_eager_one() -> None:
     assert eager.states_bytes == compiled.states_bytes
     plan = a_plan(TITAN)
     assert saved_bytes_per_layer(plan) == saved_bytes_per_layer(replace(plan, compiled=True))
+
+
+def test_a_card_tells_the_age() -> None:
+    """Blackwell runs on no torchtitan before 0.1, so a job that states no version compiles its loss: 178 GiB where the first age came to
+    254, and the console printed 174.5."""
+    assert profile_name("torchtitan", None, "llama", (10, 0)) == "torchtitan 0.1"
+    assert profile_name("torchtitan", None, "llama", (9, 0)) == "torchtitan"
+    row = next(row for row in rows("published_jobs") if row["id"] == "titan-8b-gb200-bf16")
+    assert predict(job_of(row["job"])).reserved_bytes == pytest.approx(number(row, "outcome.peak_bytes"), rel=0.03)
+
+
+def test_a_block_tells_the_age() -> None:
+    """DeepSeek-V3 came with 0.2."""
+    assert profile_name("torchtitan", None, "deepseek_v3") == "torchtitan 0.2"

@@ -50,8 +50,8 @@ def profile_of(framework: str) -> Profile:
     return PROFILES.get(framework) or EARLIER.get(framework) or AGES.get(framework) or PROFILES["huggingface"]
 
 
-def profile_name(framework: str, version: str | None, block: str = "") -> str:
-    """The name of the framework's row at a version: the latest that has begun; without one the first that models the block.
+def profile_name(framework: str, version: str | None, block: str = "", capability: tuple[int, int] | None = None) -> str:
+    """The name of the framework's row at a version: the latest that has begun; without one the first that models the block on the card.
 
     LitGPT has versions since it is a package; without one it is the scripts before it, if they knew the model's block.
     """
@@ -59,7 +59,9 @@ def profile_name(framework: str, version: str | None, block: str = "") -> str:
         return "lit-gpt"
     if not version and block:
         ages = [framework, *(name for name in AGES if name.partition(" ")[0] == framework)]
-        return next((name for name in ages if name in PROFILES | AGES and profile_of(name).models(block)), framework_row(framework))
+        major = capability[0] if capability else 0
+        fitting = (name for name in ages if name in PROFILES | AGES and major <= profile_of(name).newest_capability)
+        return next((name for name in fitting if profile_of(name).models(block)), framework_row(framework))
     begun = [name for name in AGES if name.partition(" ")[0] == framework and _numbers(name.partition(" ")[2]) <= _numbers(version)]
     return max(begun, key=_numbers, default=framework_row(framework))
 

@@ -97,6 +97,9 @@ class Profile:
     keeps_last_unit: bool = False
     """The last layer stays gathered between forward and backward."""
 
+    newest_capability: int = 1 << 10
+    """The last major compute capability on which this age of the framework runs."""
+
     def compiles_loss(self, plan: Plan) -> bool:
         """Whether the plan's loss is one compiled graph."""
         return bool(self.compiled_loss) and (plan.compiled or plan.architecture.block in self.compiles_loss_of)

@@ -81,6 +81,7 @@ OLDEST = Profile(
     per_operation=True,
     compiled_layers=torchtitan_compiled.LAYERS,
     compiled_blocks=torchtitan_compiled.BLOCKS,
+    newest_capability=9,  # Blackwell needs torch 2.7 of April 2025 (its release notes), and 0.1 is of June 2025
     resident_rope=True,
     resident=torch_pipeline.resident,
     splits_backward=True,
@@ -89,7 +90,9 @@ OLDEST = Profile(
 
 COMPILED_LOSS = {"causal_loss": "loss_compiled", "loss_upcast": "pass"}
 
-FIRST = replace(OLDEST, roles={"llama": LLAMA | {"norm": "rms_norm_native"}}, compiled_loss=COMPILED_LOSS)
+FIRST = replace(
+    OLDEST, roles={"llama": LLAMA | {"norm": "rms_norm_native"}}, compiled_loss=COMPILED_LOSS, newest_capability=Profile().newest_capability
+)
 
 SECOND = replace(
     FIRST,
