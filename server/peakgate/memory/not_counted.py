@@ -69,8 +69,6 @@ def _not_counted_of_megatron(job: Job, plan: Plan) -> list[str]:
         out.append(f"model: Megatron-LM's own modules of the block {block!r} are not counted; figures are those of huggingface's")
     if transformer is not None and transformer.mtp_layers:
         out.append("model.transformer.mtp_layers: multi-token prediction is not counted")
-    if plan.architecture.encoder and plan.degrees.sequence_parallel and plan.degrees.tensor > 1:
-        out.append("parallelism.sequence_parallel: what the stacks of an encoder-decoder gather of one another is not counted")
     if plan.degrees.sharding not in ("none", "ddp", "zero1"):
         out.append(f"parallelism.sharding: buffers of Megatron-LM's {plan.degrees.sharding} are not counted")
     if plan.degrees.pipeline > 1 and plan.degrees.schedule == "zero-bubble":
