@@ -58,6 +58,8 @@ def _parse(text: str) -> tuple[Earlier, ...]:
 
 EARLIER = _parse(_ROWS)
 
+_BY_FIELD = {field: tuple(row for row in EARLIER if row.default.field == field) for field in {row.default.field for row in EARLIER}}
+
 
 def versions_of(framework: str, stated: Framework) -> dict[str, tuple[int, ...]]:
     """The versions that a job states, by library."""
@@ -68,8 +70,8 @@ def versions_of(framework: str, stated: Framework) -> dict[str, tuple[int, ...]]
 
 def earlier_of(framework: str, field: str, versions: Versions) -> Default | None:
     """The default of a field at the stated versions, where it is not today's."""
-    for row in EARLIER:
-        if row.default.field == field and row.default.framework in ("*", framework) and _holds(row, versions):
+    for row in _BY_FIELD.get(field, ()) if versions else ():
+        if row.default.framework in ("*", framework) and _holds(row, versions):
             return row.default
     return None
 

@@ -198,6 +198,8 @@ class Machine:
             return rows
         if operation in self.profile.rows:
             return self.dims[self.profile.rows[operation]]
+        if tag == "kv":  # of the encoder's output, whose tokens are others than the decoder's
+            return x.rows * (self.dims["tensor"] if self.gathers else 1)
         if operation.startswith(("linear", "logits")):
             return self.dims["T"] if tag in COLUMN and x.rows == self.dims["Ts"] else self.dims["Ts"] if tag in ROW else x.rows
         return self.dims["Ts"] if operation == "embedding" and tag == "V" else x.rows

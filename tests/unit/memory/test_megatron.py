@@ -295,10 +295,14 @@ def test_rows_of_padding_are_masked_again_in_each_layer() -> None:
     assert engine - local == 2 * 64 * (64 + 32)
 
 
-def test_a_sequence_parallel_encoder_is_not_counted() -> None:
-    """What a decoder gathers of the encoder's output is left open, and said."""
-    degrees = {"parallelism.tensor": 2, "parallelism.world_size": 2, "parallelism.sequence_parallel": True}
-    assert any("encoder-decoder" in line for line in predict(a_t5_job(degrees)).undecided)
+def test_a_decoder_gathers_the_encoders_output() -> None:
+    """Sequence parallelism splits tokens outside the products; their outputs, keys and values of the encoder among them, stay whole."""
+    degrees: dict[str, Value] = {"parallelism.tensor": 2, "parallelism.world_size": 2}
+    whole, split = (
+        predict(a_t5_job({**degrees, "parallelism.sequence_parallel": value})).saved_activation_bytes_per_layer for value in (False, True)
+    )
+    encoder, decoder, norm = 2 * 64, 2 * 32, 2 * 64 * 2 + 2 * 4  # tokens; a norm's input, output and two statistics
+    assert whole - split == (2 * encoder + 3 * decoder) * norm // 2
 
 
 @pytest.mark.parametrize(

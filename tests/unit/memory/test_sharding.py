@@ -88,20 +88,28 @@ def test_plain_data_parallelism_has_buckets_beside_its_gradients() -> None:
 ADDED: dict[str, Value] = {"batch.gradient_accumulation_steps": 4}
 
 
-def test_micro_batches_before_the_last_leave_whole_gradients() -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_micro_batches_before_the_last_leave_whole_gradients(version: int) -> None:
     """accelerate and Fabric accumulate under no_sync: as many bytes as the unsharded model, gone when the last one is reduced."""
-    found = walked("fsdp", 4, ADDED)
+    found = walked("fsdp", 4, {**ADDED, "framework.fsdp.version": version})
     whole = 2 * sum(w.elements * w.count for w in found.weights)
-    assert found.highs["forward"].by["gradients"] == pytest.approx(whole, abs=512 * 5)  # blocks of five units
+    assert found.highs["forward"].by["gradients"] == pytest.approx(whole, abs=512 * len(found.weights) * 4)  # blocks
     assert found.highs["optimizer"].by["gradients"] < whole // 2
     assert not walked("fsdp", 4).highs["forward"].by["gradients"]
 
 
-@pytest.mark.parametrize("changes", [{"framework.name": "composer"}, {"framework.fsdp.version": 2}])
+@pytest.mark.parametrize("changes", [{"framework.name": "composer"}, {"framework.name": "torch"}])
 def test_elsewhere_each_micro_batch_is_reduced(changes: dict[str, Value]) -> None:
     """Then a rank adds up its shard."""
     found = walked("fsdp", 4, {**ADDED, **changes})
     assert found.highs["forward"].by["gradients"] <= sum(w.elements * w.count for w in found.weights)
+
+
+def test_sums_are_in_the_reduce_format() -> None:
+    """Where fp32 shards are gathered in bf16, FSDP2 adds up in fp32 and FSDP1 in bf16 (its flat gradient's own format)."""
+    changes: dict[str, Value] = {**ADDED, "precision.recipe": "fsdp-bf16"}
+    first, second = (walked("fsdp", 4, {**changes, "framework.fsdp.version": v}).highs["forward"].by["gradients"] for v in (1, 2))
+    assert second == pytest.approx(2 * first, rel=0.1)
 
 
 def test_a_published_run_is_met_by_what_no_sync_keeps() -> None:

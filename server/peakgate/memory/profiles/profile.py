@@ -49,7 +49,7 @@ class Profile:
     pipeline_loop: bool = False
     """The locals of Megatron-LM's pipeline loop are counted, and outputs are deallocated once they are sent."""
     adds_up_whole: bool = False
-    """Micro-batches before the last of a step run under no_sync: FSDP1 then adds up whole gradients."""
+    """Micro-batches before the last of a step run under no_sync: FSDP then adds up whole gradients."""
     zero_buckets: bool = True
     """Sharded gradients and parameters go through DeepSpeed's buckets."""
     flat_buffers: bool = False
