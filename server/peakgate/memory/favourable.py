@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from peakgate.memory.change import value_at
 from peakgate.memory.check import world_of
-from peakgate.memory.job import Job
+from peakgate.memory.job import Job, Parallelism
 
 Value = str | int | float | bool
 
@@ -52,6 +52,12 @@ OPEN_BY_FRAMEWORK: dict[str, tuple[tuple[str, Value], ...]] = {"torchtitan": (("
 OPEN_WHEN_TENSOR_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sequence_parallel", True),)
 
 
+def _far(p: Parallelism) -> int:
+    """A world of about so many GPUs that its degrees divide."""
+    share = (p.tensor or 1) * (p.pipeline or 1) * (p.context or 1) * (p.expert or 1)
+    return share * max(1, FAR // share)
+
+
 def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
     """(path, value) of every open field, most telling first."""
     if job.framework.name == "textbook" or job.model.profile is not None:
@@ -65,7 +71,7 @@ def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
     if (job.parallelism.tensor or 1) > 1:
         rows += OPEN_WHEN_TENSOR_PARALLEL
     if job.parallelism.sharding in SHARDED and job.gpu.count is None and job.parallelism.shard_degree is None:
-        rows += (("parallelism.world_size", FAR),)
+        rows += (("parallelism.world_size", _far(job.parallelism)),)
     if job.batch.sequence_length_is == "cap" and job.batch.sequence_lengths is None:
         rows += (("batch.sequence_lengths.max", 1),)  # the data may be much shorter than the cap
     return tuple((path, value) for path, value in rows if value_at(job, path) is None)
