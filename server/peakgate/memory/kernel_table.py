@@ -104,6 +104,9 @@ scale_in_place | y~x             | x: gx=x c=x d=x -d -c                      # 
 fused_loss    | g!=w k!=x c=chunk e=chunk -c -e y=four | w,x(k,g): gx~k gw~g
 # ---- encoders: patches and frames, tables added as they are, a bias on the scores
 convolve     | y=out             | x(w): gx=x; w(x): gw=w; b: gb=b            # convolution_backward: all of it at once
+convolve_unbiased | y=out        | x(w): gx=x; w(x): gw=w
+pick_rows    | y=out             | x: gx=x                                    # x[arange, index]: put into zeros, in place
+logit_scale  | y=x               | x(w): gx=x; w(x): t=x gw=w -t
 prepend      | y=out             | x: gx~gy; w: gw=w                          # cat with a learned token: the gradient is a view and a sum
 add_table    | y=x               | x: gx~gy; w: gw=w                          # a learned table, shared by the batch
 first_token  | y~x               | x: gx=x                                    # select_backward: zeros of the whole input

@@ -65,6 +65,7 @@ class Machine:
         self.copies: dict[int, tuple[Layer, Tensor]] = {}
         self.caching = True
         self.model_locals: dict[str, Tensor] = {}  # what the model's own forward still names while the layers run
+        self.beside: Tensor | None = None  # the other tower's output
         self.tag = ""  # of the special operation that runs
         self.frozen_stretches: frozenset[int] = frozenset()
         self.leaves: list[tuple[Node, Storage]] = []

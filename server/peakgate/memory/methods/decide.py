@@ -109,4 +109,5 @@ def _frozen(plan: Plan, architecture: Architecture, lora: LoraPlan | None) -> Pl
         frozen=NOTHING,
         loss="full",
         companions=(),
+        degrees=replace(plan.degrees, pipeline=1, virtual_pipeline=1, stage_layers=()),
     )
