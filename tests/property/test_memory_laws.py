@@ -174,6 +174,7 @@ def test_what_a_step_allocates_it_frees(job: Job) -> None:
     for stage in stages_of(plan):
         walked = walk(plan, stage, record=True)
         assume(walked.states.trainable > 0)
+        assume(not plan.companions)  # the root of a model that is only run stays gathered
         live: dict[int, int] = {}
         for number, nbytes in walked.events:
             if nbytes > 0:
@@ -191,9 +192,12 @@ def test_a_second_model_never_needs_less(job: Job, less: str) -> None:
     assert alone.states_bytes <= beside.states_bytes
 
 
-@given(jobs(with_adapters=False), st.sets(st.sampled_from(FREEZABLE), min_size=1))
+@given(jobs(with_adapters=False, checkpointing__mode="none"), st.sets(st.sampled_from(FREEZABLE), min_size=1))
 def test_frozen_never_needs_more(job: Job, names: set[str]) -> None:
-    """Without gradients, states, and what gradients would read; nor does freezing more."""
+    """Without gradients, states, and what gradients would read; nor does freezing more.
+
+    (Under checkpointing transformers makes the output of a frozen embedding a leaf, whose gradient stays.)
+    """
     some = replace(job, frozen=tuple(sorted(names))[:1])
     sizes = [predict(each).allocated_bytes for each in (job, some, replace(job, frozen=tuple(sorted(names))))]
     assert sizes == sorted(sizes, reverse=True)

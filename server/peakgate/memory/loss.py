@@ -8,7 +8,7 @@ from dataclasses import replace
 from peakgate.memory import losses_litgpt, losses_torchtune
 from peakgate.memory.loss_contrastive import contrastive
 from peakgate.memory.machine import ENDS, Machine
-from peakgate.memory.methods import distillation, preferences, rollouts
+from peakgate.memory.methods import distillation, preferences, rollouts, tiled
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.tape import Tensor
 from peakgate.memory.vocab_parallel import in_place, vocab_parallel
@@ -106,6 +106,7 @@ LOSSES: dict[str, Callable[[Machine, Tensor], tuple[Tensor, Tensor | None]]] = {
     "contrastive": contrastive,
     **preferences.LOSSES,
     **rollouts.LOSSES,
+    **tiled.LOSSES,
     **distillation.LOSSES,
 }
 """The ways by name; each lets go of the hidden state where the name of it ends."""

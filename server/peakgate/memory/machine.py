@@ -70,7 +70,7 @@ class Machine:
         self.frozen_stretches: frozenset[int] = frozenset()
         self.leaves: list[tuple[Node, Storage]] = []
         self.special: dict[str, Callable[[Machine, list[Tensor]], Tensor]] = {}  # operations that are more than blocks
-        self.companions: dict[str, Callable[[], list[Tensor]]] = {}  # forward passes of a method's other models, by role
+        self.companions: dict[str, Callable[..., list[Tensor]]] = {}  # forward passes of a method's other models, by role
         self.model_output: Callable[[Tensor], Tensor] = lambda output: output  # what sharding does behind the model's forward pass
         self.casts = {"to_compute": self.dims["act"], "to_adapter": self.dims["adapter"], "to_float32": 4, "to_half": 2}
         self.single = plan.micro_batch == 1  # heads before sequence is then a view that a batched matmul takes as it is

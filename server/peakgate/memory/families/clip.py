@@ -15,7 +15,8 @@ quick_gelu x
   _g = sigmoid _s
   return multiply x _g
 embed_clip_pictures x                        # CLIPVisionEmbeddings: a convolution without a bias; then pre_layrnorm
-  e = convolve_unbiased.patches x -> h
+  _c = convolve_unbiased.patches x -> h
+  e = require_grad _c
   e = prepend.cls e -> h
   p = embedding.positions positions -> h
   s = add_broadcast e p
