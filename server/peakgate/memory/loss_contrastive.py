@@ -15,10 +15,8 @@ from peakgate.memory.tape import Tensor
 
 def contrastive(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
     """Two cross entropies of one matrix of similarities and of its transpose."""
-    if machine.beside is None:
-        raise AssertionError("the tower of pictures runs first")
     (text,) = machine.call("head", "head", [x], machine.dims["V"])
-    texts, pictures = (machine.call("normalised", "", [each], None)[0] for each in (text, machine.beside))
+    texts, pictures = (machine.call("normalised", "", [each], None)[0] for each in (text, machine.beside or _received(machine)))
     (product,) = machine.call("matmul", "", [texts, pictures], machine.plan.micro_batch)
     (logits,) = machine.call("logit_scale", "", [product], product.width)
     machine.meter.enter("loss")
@@ -29,3 +27,9 @@ def contrastive(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
     if not machine.plan.keep_logits:
         logits.storage.drop()
     return loss, logits
+
+
+def _received(machine: Machine) -> Tensor:
+    """The other tower's output where an earlier stage of a pipeline has made it."""
+    width, rows, itemsize = machine.dims["projection"], machine.plan.micro_batch, machine.dims["act"]
+    return Tensor(machine.tape.allocate(rows * width * itemsize), rows, width, itemsize)
