@@ -16,13 +16,14 @@ from peakgate.memory.tape import Tensor
 def contrastive(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
     """Two cross entropies of one matrix of similarities and of its transpose."""
     (text,) = machine.call("head", "head", [x], machine.dims["V"])
-    texts, pictures = (machine.call("normalised", "", [each], None)[0] for each in (text, machine.beside or _received(machine)))
+    received = [] if machine.beside else [_received(machine)]
+    texts, pictures = (machine.call("normalised", "", [each], None)[0] for each in (text, machine.beside or received[0]))
     (product,) = machine.call("matmul", "", [texts, pictures], machine.plan.micro_batch)
     (logits,) = machine.call("logit_scale", "", [product], product.width)
     machine.meter.enter("loss")
     losses = [cross_entropy(machine, each) for each in (logits, replace(logits))]
     (loss,) = machine.call("add", "", losses, 1)
-    for tensor in (x, text, texts, pictures, product, *losses):
+    for tensor in (x, text, texts, pictures, product, *losses, *received):
         tensor.storage.drop()
     if not machine.plan.keep_logits:
         logits.storage.drop()
