@@ -13,6 +13,9 @@ from peakgate.memory.plan import Plan
 from peakgate.memory.routed import SPLIT_BY_TENSOR as ROUTED
 from peakgate.memory.routed import routed_dims
 
+TILE_TOKENS, TILE_WORDS = 4096, 32768
+"""TRL 1.16 kernels/chunked_logprob.py: TOKEN_CHUNK_SIZE; trainer/utils.py: _CHUNKED_LOGPROB_CHUNK_SIZE."""
+
 SPLIT_PARTS = ("rotary_kv", "unrotated_kv", "fd", "fs", "ropes", "nopes", "values", "kvb")
 """Parts of heads, and the widths of dense layers and shared experts."""
 
@@ -66,7 +69,13 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         "scores_and_sink": dims["a"] * (plan.sequence + 1),
         "positions": arch.positions,
         "chunk": _loss_chunk(tokens, dims["h"], dims["V"]),
+        "tile": min(plan.micro_batch * answer_tokens(plan), TILE_TOKENS) * TILE_WORDS,
     }
+
+
+def answer_tokens(plan: Plan) -> int:
+    """Tokens of a sequence that a method's loss reads: each but the first may be one of the answer."""
+    return max(1, min(plan.completion or plan.sequence, plan.sequence - 1))
 
 
 _WIDTH = {"q": "q", "k": "kv", "v": "kv"}
