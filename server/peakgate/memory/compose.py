@@ -23,6 +23,7 @@ ITEMS = {
     "gradients": "gradients",
     "temporaries": "temporaries of kernels",
     "communication": "gathered weights and gradient buckets",
+    "optimizer_states": "states made in this step",
 }
 
 
