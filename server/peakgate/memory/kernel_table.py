@@ -85,8 +85,6 @@ log_softmax  | y=x               | x(y): gx=x
 nll(x,t) | y=four w!=four     | x(x,t,w): gx=x
 logits_textbook | y=out:4 | w: gw=w; x: gx=x                            # Korthikanti et al. 4.3: fp32 logits, nothing else
 loss_textbook(x,t) | y=four | x: gx=x
-# Liger ops/fused_linear_cross_entropy.py: both gradients are made in forward, chunk by chunk
-fused_loss    | g!=w k!=x c=chunk e=chunk -c -e y=four | w,x(k,g): gx~k gw~g
 # ---- encoders: patches and frames, tables added as they are, a bias on the scores
 convolve     | y=out             | x(w): gx=x; w(x): gw=w; b: gb=b            # convolution_backward: all of it at once
 prepend      | y=out             | x: gx~gy; w: gw=w                          # cat with a learned token: the gradient is a view and a sum

@@ -5,6 +5,7 @@ from __future__ import annotations
 from peakgate.memory.job import Job
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
+from peakgate.memory.profiles.liger import unknown_kernels
 
 
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
@@ -27,6 +28,14 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("precision: 8-bit products are counted as 16-bit ones")
     if plan.checkpointing == "memory-budget":
         out.append("checkpointing.mode: memory-budget is counted as none")
+    if profile.transformers and unknown_kernels(plan):
+        out.append(f"framework.fused_kernels: {', '.join(unknown_kernels(plan))} of the block {plan.architecture.block!r} are not counted")
+    if not profile.transformers and plan.fused_kernels - profile.fused:
+        out.append(f"framework.fused_kernels: {', '.join(sorted(plan.fused_kernels - profile.fused))} of {plan.framework} are not counted")
+    if "fused_linear_cross_entropy" in plan.fused_kernels and plan.loss != "fused":
+        out.append("framework.fused_kernels: fused_linear_cross_entropy and another loss.implementation cannot both be")
+    if plan.framework == "colossalai" and plan.degrees.sharding not in ("none", "ddp"):
+        out.append(f"parallelism.sharding: buffers of ColossalAI's {plan.degrees.sharding} are not counted")
     own = plan.framework == "megatron"
     if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own:
         out.append("checkpointing.modules: only core_attn is counted")

@@ -172,6 +172,8 @@ def _loss(job: Job, fill: Resolver) -> str:
     """How the loss is computed: Megatron-LM's split the vocabulary, the fused one in place; torchtune's recipes are chunked from 0.4 on."""
     if job.loss.implementation is None and job.framework.megatron and job.framework.megatron.cross_entropy_fusion:
         return "in-place"
+    if job.loss.implementation is None and "fused_linear_cross_entropy" in job.framework.fused_kernels:
+        return "fused"
     newer = fill.framework == "torchtune" and version_of(job.framework.version) >= (0, 4)
     source = replace(fill, framework="torchtune-0.4") if newer else fill
     stated = source.text(job.loss.implementation, "loss.implementation")

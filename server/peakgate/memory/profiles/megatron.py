@@ -151,4 +151,5 @@ PROFILE = Profile(
     zero_buckets=False,
     flat_buffers=True,
     vocabulary_multiple=128,
+    fused=frozenset({"rms_norm", "layer_norm", "swiglu", "rope"}),
 )

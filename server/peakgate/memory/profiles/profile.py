@@ -84,6 +84,11 @@ class Profile:
     keeps_last_unit: bool = False
     """The last layer stays gathered between forward and backward."""
 
+    transformers: bool = False
+    """Whether it trains Hugging Face's own modules, which a library of kernels may patch …"""
+    fused: frozenset[str] = frozenset()
+    """… and which kernels its own modules are fused with anyway."""
+
     def models(self, block: str) -> bool:
         """Whether the framework builds the block of its own modules, or has none of its own."""
         return not self.roles or block in self.roles
