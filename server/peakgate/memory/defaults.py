@@ -87,6 +87,7 @@ torchtitan | framework.expandable_segments | true | torchtitan run_train.sh: PYT
 torchtitan | framework.fsdp.version | 2 | torchtitan models/llama3/infra/parallelize.py: fully_shard
 torchtune | framework.fsdp.version | 2 | torchtune training/_distributed.py: fully_shard
 torch | framework.fsdp.version | 2 | torch.distributed.fsdp.fully_shard: FSDP1 is deprecated
+* | precision.fp8.recipe | delayed | Megatron-LM core/transformer/transformer_config.py: fp8_recipe = "delayed"
 * | precision.fp8.param_gather | false | Transformer Engine and torchao: switched on by hand
 torchtitan | precision.fp8.param_gather | true | torchtitan docs/float8.md: the launch line has --float8.enable_fsdp_float8_all_gather
 torchtitan | checkpointing.mode | selective | torchtitan config: activation_checkpoint.mode = "selective"

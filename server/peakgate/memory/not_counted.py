@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from peakgate.memory.job import Job
+from peakgate.memory.job import Fp8, Job
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
 from peakgate.memory.profiles.liger import unknown_kernels
+from peakgate.memory.profiles.megatron_fp8 import problem
 
 
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
@@ -24,8 +25,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     if plan.offload_parameters or (plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant)):
         out.append("offload: parameters, and activations that are no checkpoints, are counted as if they stayed on the GPU")
     layers = plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles
-    if (job.precision.compute == "float8" or job.precision.fp8) and not layers:
-        out.append("precision: 8-bit products are counted as 16-bit ones")
+    out += _not_counted_of_8_bits(job, plan, compiled=layers)
     if plan.checkpointing == "memory-budget":
         out.append("checkpointing.mode: memory-budget is counted as none")
     if profile.transformers and unknown_kernels(plan):
@@ -57,6 +57,18 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     if own:
         out += _not_counted_of_megatron(job, plan)
     return tuple(out)
+
+
+def _not_counted_of_8_bits(job: Job, plan: Plan, *, compiled: bool) -> list[str]:
+    """Of Megatron-LM all but some recipes; elsewhere only layers that are compiled whole have 8-bit products of their own."""
+    stated = job.precision.fp8 or Fp8()
+    if plan.framework != "megatron":
+        asked = job.precision.compute == "float8" or job.precision.fp8
+        return ["precision: 8-bit products are counted as 16-bit ones"] if asked and not compiled else []
+    out = [f"precision.fp8: products {problem(plan)} are not counted"] if plan.fp8 and problem(plan) else []
+    if plan.fp8 and (stated.param_gather or stated.keep_transpose is False):
+        out.append("precision.fp8: weights that are 8-bit themselves, or whose turned copies are not kept, are counted as 16-bit ones")
+    return out
 
 
 def _not_counted_of_operations(plan: Plan) -> list[str]:

@@ -105,6 +105,8 @@ class Plan:
     capability: tuple[int, int] | None = None
     """CUDA compute capability of the card, when it is known."""
     transformer_engine: bool = False
+    fp8: str = ""
+    """The recipe of 8-bit products, where the profile counts them."""
     fused_weight_gradients: bool = False
     """Products add weight gradients to the main gradients themselves (Megatron-LM: gradient accumulation fusion)."""
     vocabulary_multiple: int = 0

@@ -93,11 +93,19 @@ def _with_megatron(plan: Plan, job: Job, fill: Resolver) -> Plan:
     return replace(
         plan,
         transformer_engine=engine,
+        fp8=_fp8(job, fill),
         attention=plan.attention if engine else "eager",
         fused_weight_gradients=plan.lora is None and fill.flag(details.gradient_accumulation_fusion, FUSION),
         vocabulary_multiple=profile_of("megatron").vocabulary_multiple,
         recomputed=frozenset(modules) if plan.checkpointing == "selective" else frozenset(),
     )
+
+
+def _fp8(job: Job, fill: Resolver) -> str:
+    """The recipe of Transformer Engine's 8-bit products; empty without any."""
+    if job.precision.compute != "float8" and job.precision.fp8 is None:
+        return ""
+    return fill.text(job.precision.fp8.recipe if job.precision.fp8 else None, "precision.fp8.recipe")
 
 
 def _lengths(job: Job, architecture: Architecture, fill: Resolver) -> Lengths:

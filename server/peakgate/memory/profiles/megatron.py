@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from peakgate.memory import kernels
 from peakgate.memory.blocks import parse
-from peakgate.memory.profiles import megatron_routed
+from peakgate.memory.profiles import megatron_fp8, megatron_routed
 from peakgate.memory.profiles.megatron_resident import resident
 from peakgate.memory.profiles.profile import Profile
 
@@ -35,6 +35,7 @@ squared_relu | y=x               | x(x): gx=x                                 # 
 cross_entropy_in_place | y=out:4 l=out:12 -l | x(x): gx~x
 """)
     | megatron_routed.KERNELS
+    | megatron_fp8.KERNELS
 )
 
 BLOCKS = (
@@ -144,6 +145,7 @@ PROFILE = Profile(
     rows=megatron_routed.ROWS,
     recomputed={"core_attn": ("core",), "mlp": ("feed_forward",), "moe_act": ("expert_tail",)},
     linears={name: name + "_te" for name in _VARIANTS} | {"linear_gathered.head": "linear_buffered"},
+    linears_of=megatron_fp8.linears,
     workspaces=0,
     tables=False,
     resident=resident,

@@ -37,6 +37,8 @@ class Profile:
     """Modules of selective checkpointing, and the roles that are then segments of their own."""
     linears: Mapping[str, str] = field(default_factory=dict)
     """Kernels of linear layers whose weight gradients are added up inside the product (`plan.fused_weight_gradients`)."""
+    linears_of: Callable[[Plan, Mapping[str, str]], Mapping[str, str]] | None = None
+    """What a plan makes of `linears`: products in 8 bits have kernels of their own."""
     resident: Callable[[Plan, Stage, list[Weight]], list[LedgerLine]] | None = None
     """What else lives all step long: workspaces, tables, buffers."""
     pipeline_loop: bool = False
