@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from peakgate.memory.cuda_graphs import static_bytes
 from peakgate.memory.meter import High
 from peakgate.memory.model import Described, stand_in_note
 from peakgate.memory.pipeline import Stage, stages
@@ -104,6 +105,7 @@ def resident_lines(plan: Plan, walked: Walk, stage: Stage) -> list[LedgerLine]:
         LedgerLine(category="optimizer_states", item=f"{plan.optimizer} states", bytes=states.optimizer_states),
         LedgerLine(category="activations", item="input batch and position tables", bytes=walked.input_bytes),
         LedgerLine(category="temporaries", item="cuBLAS workspace", bytes=plan.workspace_bytes * profile.workspaces),
+        LedgerLine(category="activations", item="static buffers of CUDA graphs", bytes=static_bytes(plan)),
         LedgerLine(category="communication", item="DDP gradient buckets", bytes=buckets),
         *(profile.resident(plan, stage, walked.weights) if profile.resident else ()),
     ]

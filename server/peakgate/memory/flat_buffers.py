@@ -73,6 +73,12 @@ def schedule(forward: Sequence[Event], backward: Sequence[Event], in_flight: int
     yield from _numbered(left, micro_batches - 1)
 
 
+def streams_of(plan: Plan, stage: Stage, walked: Walk) -> dict[int, str]:
+    """The streams of a schedule's allocations: those of one micro-batch, under the numbers of each."""
+    micro_batches = min(plan.accumulation, -(-stage.in_flight // stage.chunks) + MORE_THAN_WARM_UP)
+    return {number + (i + 1) * APART: stream for number, stream in walked.streams.items() for i in range(micro_batches)}
+
+
 def _left(forward: Sequence[Event], backward: Sequence[Event]) -> list[Event]:
     """Frees of what a micro-batch does not free itself."""
     alive: dict[int, int] = {}

@@ -301,12 +301,14 @@ class Machine:
     def run_layer(self, layer: Layer, kind: str, x: Tensor) -> Tensor:
         """One layer of the given kind on its own weights."""
         before = self.layer, self.tape.layer, self.kind
-        self.layer, self.tape.layer, self.cursor[layer] = layer, layer, 0
+        pool = self.tape.pool
+        self.layer, self.tape.layer, self.cursor[layer], self.tape.pool = layer, layer, 0, self.tape.pool_of(layer)
         self.enter(kind)
         try:
             return self.block(BLOCKS[self.roles["layer"]], [x], None)
         finally:
             self.layer, self.tape.layer, kind = before
+            self.tape.pool = pool
             self.enter(kind)
 
     def trait(self, name: str, default: str) -> str:

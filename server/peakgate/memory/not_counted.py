@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peakgate.memory.cuda_graphs import problem as graph_problem
 from peakgate.memory.job import Fp8, Job
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
@@ -39,8 +40,10 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     own = plan.framework == "megatron"
     if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own:
         out.append("checkpointing.modules: only core_attn is counted")
-    if (plan.compiled and not profile.compiled and not layers) or job.framework.cuda_graphs not in (None, "none"):
-        out.append("framework: compiled kernels and CUDA graphs are not counted")
+    if plan.compiled and not profile.compiled and not layers:
+        out.append("framework: compiled kernels are not counted")
+    if graph_problem(plan):
+        out.append(f"framework.cuda_graphs: graphs {graph_problem(plan)}")
     if job.frozen or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
         out.append("frozen, evaluate and save are not counted")
     if job.lora and job.lora.method == "dora":

@@ -90,6 +90,7 @@ class Plan:
     fused_kernels: frozenset[str] = frozenset()
     compiled: bool = False
     """torch.compile, as far as the profile says what it makes of a layer."""
+    cuda_graphs: str = "none"
     pins_inputs: bool = False
     """bitsandbytes keeps the input of a 4-bit product as long as the graph lives (before 0.43: MatMul4Bit, ctx.tensors)."""
     expandable_segments: bool = False

@@ -32,7 +32,8 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
         return states_only(job, described, world)
     resolved = resolve(job, described.architecture, world)
     plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability_of(job)), capability=capability_of(job))
-    exact = exact or described.architecture.network is not None  # its list of events is short enough to be replayed always
+    # The events of a plain network are few, and how a graph's own pool fragments follows no ratio: both are replayed always.
+    exact = exact or described.architecture.network is not None or plan.cuda_graphs != "none"
     candidates = distinct(stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation))
     return max(
         (compose(plan, stage, resolved, described, exact=exact) for stage in candidates),

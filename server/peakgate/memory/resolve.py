@@ -76,6 +76,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
         fused_kernels=frozenset(job.framework.fused_kernels),
         compiled=job.framework.compile or False,
+        cuda_graphs=job.framework.cuda_graphs or "none",
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
     )

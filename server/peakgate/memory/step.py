@@ -11,6 +11,7 @@ from peakgate.memory.census import Census
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.collectives import sharding_of, shards
 from peakgate.memory.compiled import compiled_layer
+from peakgate.memory.cuda_graphs import pool_of
 from peakgate.memory.embedding import embedded, global_sizes, mask_width, received_tables
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
@@ -146,6 +147,8 @@ class _Step:
         self.head_at = self.backward_at = 0
         self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
         tape = self.machine.tape
+        tape.pool_of = pool_of(plan)
+        tape.pool = tape.pool_of(ENDS)
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
 
     def _sharding(self, *, counting: bool) -> Sharding:
@@ -161,7 +164,8 @@ class _Step:
         tape.nodes, machine.cursor, machine.caching = [], {}, True
         others = max(0, self.stage.in_flight - self.stage.chunks)  # a walk holds all chunks of one micro-batch
         in_flight = {key: size * others // self.stage.chunks for key, size in (held or {}).items()}
-        numbers = {key: meter.add(size, size, key) for key, size in in_flight.items()}
+        pool = tape.pool_of((1, 0))
+        numbers = {key: meter.add(size, size, key, pool) for key, size in in_flight.items()}
         meter.enter("forward")
         self.sharding.begin()
         before = dict(meter.by)
@@ -184,7 +188,7 @@ class _Step:
             storage.drop()
         self._drop_outputs()
         for key, size in in_flight.items():
-            meter.sub(size, size, key, numbers[key])
+            meter.sub(size, size, key, numbers[key], pool)
         machine.pins.step_ended(named=machine.profile.holds_graph)
 
     def _backward(self, loss: Tensor) -> None:
@@ -322,7 +326,7 @@ class _Step:
             storage = copy.storage
             if storage.holders == 1 and layer != ENDS:
                 more = machine.tape.times[layer[0]] - 1
-                self.meter.sub(more * storage.nbytes, more * storage.block, storage.category, storage.number)
+                self.meter.sub(more * storage.nbytes, more * storage.block, storage.category, storage.number, storage.stream)
             storage.drop()
         machine.copies = {}
 

@@ -52,13 +52,13 @@ class Storage:
 
     def empty(self) -> None:
         """Its memory is freed while it stays named (untyped_storage().resize_(0)) …"""
-        self.meter.sub(self.nbytes, self.block, self.category, self.number)
+        self.meter.sub(self.nbytes, self.block, self.category, self.number, self.stream)
         self.emptied, self.nbytes, self.block = self.nbytes, 0, 0
 
     def refill(self) -> None:
         """… and allocated again."""
         self.nbytes, self.block, self.emptied = self.emptied, self.meter.block_bytes(self.emptied), 0
-        self.number = self.meter.add(self.nbytes, self.block, self.category)
+        self.number = self.meter.add(self.nbytes, self.block, self.category, self.stream)
 
     def become(self, category: str) -> None:
         """A temporary that autograd saves is an activation from then on; one that a parameter takes over is a gradient."""
@@ -166,16 +166,18 @@ class Tape:
         self.scratch = False  # a recomputation: its nodes are thrown away
         self.packing = True  # False inside a checkpointed segment: nothing is kept
         self.stop_after: int | None = None
+        self.pool = ""  # of a CUDA graph, while it is captured
         self.layer: Layer = (0, 0)
         self.times: dict[int, int] = {0: 1}
         self.operations = Operations()
+        self.pool_of: Callable[[Layer], str] = lambda _: ""
         self.before_layer: Callable[[Layer], None] | None = None
         self.after_layer: Callable[[Layer], None] | None = None
 
     # ---- forward
     def allocate(self, nbytes: int, category: str = "temporaries", stream: str = "") -> Storage:
         """A new allocation, held once; `stream`: the CUDA stream that makes it, where it is not the model's own."""
-        return Storage(nbytes, category, self.meter, stream)
+        return Storage(nbytes, category, self.meter, stream or self.pool)
 
     def size(self, size: Size, operands: Mapping[str, Operand | _Bytes]) -> int:
         """Bytes of a step of a kernel's row."""
@@ -305,11 +307,13 @@ class Tape:
 
     def enter(self, layer: Layer) -> None:
         """The backward pass begins a layer."""
+        self.pool = self.pool_of(layer)
         if self.before_layer:
             self.before_layer(layer)
 
     def leave(self, layer: Layer) -> None:
         """The backward pass is done with a layer."""
+        self.pool = self.pool_of((0, 0))
         if self.after_layer:
             self.after_layer(layer)
 

@@ -205,7 +205,7 @@ def test_data_and_shard_degrees(changes: dict[str, Value], world: int, want: tup
         ({"checkpointing.mode": "memory-budget"}, "checkpointing.mode"),
         ({"checkpointing.mode": "selective", "attention.implementation": "flash"}, "checkpointing.mode"),
         ({"framework.compile": True}, "framework"),
-        ({"framework.cuda_graphs": "per-layer"}, "framework"),
+        ({"framework.cuda_graphs": "per-layer"}, "framework.cuda_graphs"),
         ({"evaluate.micro_batch_size": 1}, "frozen, evaluate and save"),
         ({"save.full_state_dict": True}, "frozen, evaluate and save"),
         ({"parallelism.context": 2}, "parallelism"),
