@@ -8,6 +8,7 @@ from functools import lru_cache
 from peakgate.memory.cuda_graphs import static_bytes
 from peakgate.memory.meter import High
 from peakgate.memory.model import Described, stand_in_note
+from peakgate.memory.offload import host_bytes
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Degrees, Plan
 from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
@@ -63,7 +64,7 @@ def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, 
         reserved_bytes=reserved,
         device_bytes=reserved + outside.total,
         required_bytes=required + outside.total,
-        host_bytes=_host_bytes(plan, walked),
+        host_bytes=host_bytes(plan, walked.states),
         parameters=total,
         trainable_parameters=trained,
         saved_activation_bytes_per_layer=saved_bytes_per_layer(plan),
@@ -170,11 +171,3 @@ def _why(plan: Plan, stage: Stage) -> str:
         return "the last stage holds the logits"
     held = f"it holds {stage.in_flight} micro-batches in flight"
     return f"the first stage: embedding, and {held}" if stage.embeds else f"stage {stage.number}: {held}"
-
-
-def _host_bytes(plan: Plan, walked: Walk) -> int:
-    """Host memory a node of offloaded optimizer states: three float32 copies for Adam (deepspeed ops/adam/cpu_adam.py)."""
-    if not plan.offload_optimizer:
-        return 0
-    shard = plan.degrees.shard if plan.degrees.sharding != "none" else 1
-    return -(-walked.states.trainable // shard) * 12 * min(plan.degrees.world, 8)

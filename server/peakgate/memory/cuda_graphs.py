@@ -46,6 +46,8 @@ def problem(plan: Plan) -> str:
     """What of a plan's graphs is not counted."""
     if plan.cuda_graphs == "none":
         return ""
+    if plan.profile == "textbook":
+        return "have pools, and the textbook's terms have no allocator"
     if plan.cuda_graphs == LAYERS and plan.framework != "megatron":
         return "per layer are Megatron-LM's; what another framework copies around a layer's graph is not counted"
     if plan.compiled or (plan.framework != "megatron" and plan.degrees.sharding not in ("none", "ddp")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peakgate.memory.cuda_graphs import problem as graph_problem
 from peakgate.memory.job import Fp8, Job
+from peakgate.memory.offload import on_host
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
 from peakgate.memory.profiles.liger import unknown_kernels
@@ -23,8 +24,10 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("method: a second resident model is not counted in this version")
     if profile.blocks and plan.architecture.block not in profile.blocks:
         out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
-    if plan.offload_parameters or (plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant)):
-        out.append("offload: parameters, and activations that are no checkpoints, are counted as if they stayed on the GPU")
+    if plan.offload_parameters and "parameters" not in on_host(plan):
+        out.append("offload.parameters: only the shards of FSDP and of ZeRO stage 3 are counted in the host's memory")
+    if plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant):
+        out.append("offload.activations: those that are no checkpoints are counted as if they stayed on the GPU")
     layers = plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles
     out += _not_counted_of_8_bits(job, plan, compiled=layers)
     if plan.checkpointing == "memory-budget":
@@ -43,7 +46,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     if plan.compiled and not profile.compiled and not layers:
         out.append("framework: compiled kernels are not counted")
     if graph_problem(plan):
-        out.append(f"framework.cuda_graphs: graphs {graph_problem(plan)}")
+        out.append(f"framework.cuda_graphs: CUDA graphs {graph_problem(plan)}")
     if job.frozen or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
         out.append("frozen, evaluate and save are not counted")
     if job.lora and job.lora.method == "dora":

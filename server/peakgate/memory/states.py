@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from peakgate.memory.dtypes import ITEMSIZE, QUANTISED, stored_bytes
+from peakgate.memory.offload import on_host
 from peakgate.memory.optimizers import PAGED_FROM, ROWS, StepTemporary, step_temporary
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
@@ -71,11 +72,12 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM])
     optimizer = int(owned * per_element) + counters
     gradient_bytes = _share(plan, trainable, "gradients") * _gradient_itemsize(plan)
+    host = on_host(plan)
     return States(
-        parameters=_parameter_bytes(plan, listed),
+        parameters=0 if "parameters" in host else _parameter_bytes(plan, listed),
         gradients=gradient_bytes if formats.resident_gradients else 0,
-        master_weights=_owned(plan, trained) * ITEMSIZE[formats.master_weights],
-        optimizer_states=0 if plan.offload_optimizer else optimizer,
+        master_weights=0 if "master_weights" in host else _owned(plan, trained) * ITEMSIZE[formats.master_weights],
+        optimizer_states=0 if "optimizer_states" in host else optimizer,
         elements=elements,
         trainable=trainable,
         trained_bytes=gradient_bytes,

@@ -17,6 +17,7 @@ from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
+from peakgate.memory.offload import on_host
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
@@ -333,7 +334,7 @@ class _Step:
     # ---- optimizer
     def optimize(self, states: States, weights: list[Weight]) -> None:
         """The temporaries of the optimizer's step, on top of all gradients."""
-        if profile_of(self.plan.profile).optimizer_temporaries and not self.plan.offload_optimizer:
+        if profile_of(self.plan.profile).optimizer_temporaries and "optimizer_states" not in on_host(self.plan):
             self._temporary(step_temporary_bytes(self.plan, states), weights)
         self.meter.mark_high("optimizer step")
         self.meter.enter("end")
