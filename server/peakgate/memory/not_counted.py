@@ -72,8 +72,10 @@ def _not_counted_of_8_bits(job: Job, plan: Plan, *, compiled: bool) -> list[str]
         asked = job.precision.compute == "float8" or job.precision.fp8
         return ["precision: 8-bit products are counted as 16-bit ones"] if asked and not compiled else []
     out = [f"precision.fp8: products {problem(plan)} are not counted"] if plan.fp8 and problem(plan) else []
-    if plan.fp8 and (stated.param_gather or stated.keep_transpose is False):
-        out.append("precision.fp8: weights that are 8-bit themselves, or whose turned copies are not kept, are counted as 16-bit ones")
+    if plan.fp8 and stated.keep_transpose is False:
+        out.append("precision.fp8.keep_transpose: copies of weights that are made anew in every micro-batch are counted as kept")
+    if plan.fp8_parameters and plan.fp8 not in ("delayed", "current"):
+        out.append(f"precision.fp8.param_gather: weights that are {plan.fp8} themselves are counted with one copy less")
     return out
 
 

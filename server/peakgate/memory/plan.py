@@ -108,6 +108,8 @@ class Plan:
     transformer_engine: bool = False
     fp8: str = ""
     """The recipe of 8-bit products, where the profile counts them."""
+    fp8_parameters: bool = False
+    """Weights of 8-bit products have no 16-bit form at all."""
     fused_weight_gradients: bool = False
     """Products add weight gradients to the main gradients themselves (Megatron-LM: gradient accumulation fusion)."""
     vocabulary_multiple: int = 0

@@ -18,6 +18,7 @@ from peakgate.memory.recipes import formats_of
 from peakgate.memory.routed import expert_shard
 from peakgate.memory.versions import builds_mask, repeats_heads, version_of
 
+PARAM_GATHER = "precision.fp8.param_gather"
 FUSION = "framework.megatron.gradient_accumulation_fusion"
 
 NODE_GPUS = int(default_of("*", "node.gpus").value)
@@ -95,6 +96,7 @@ def _with_megatron(plan: Plan, job: Job, fill: Resolver) -> Plan:
         plan,
         transformer_engine=engine,
         fp8=_fp8(job, fill),
+        fp8_parameters=_in_8_bits(job) and fill.flag(job.precision.fp8.param_gather if job.precision.fp8 else None, PARAM_GATHER),
         attention=plan.attention if engine else "eager",
         fused_weight_gradients=plan.lora is None and fill.flag(details.gradient_accumulation_fusion, FUSION),
         vocabulary_multiple=profile_of("megatron").vocabulary_multiple,
@@ -104,9 +106,11 @@ def _with_megatron(plan: Plan, job: Job, fill: Resolver) -> Plan:
 
 def _fp8(job: Job, fill: Resolver) -> str:
     """The recipe of Transformer Engine's 8-bit products; empty without any."""
-    if job.precision.compute != "float8" and job.precision.fp8 is None:
-        return ""
-    return fill.text(job.precision.fp8.recipe if job.precision.fp8 else None, "precision.fp8.recipe")
+    return fill.text(job.precision.fp8.recipe if job.precision.fp8 else None, "precision.fp8.recipe") if _in_8_bits(job) else ""
+
+
+def _in_8_bits(job: Job) -> bool:
+    return job.precision.compute == "float8" or job.precision.fp8 is not None
 
 
 def _lengths(job: Job, architecture: Architecture, fill: Resolver) -> Lengths:

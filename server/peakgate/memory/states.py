@@ -16,6 +16,7 @@ from peakgate.memory.offload import on_host
 from peakgate.memory.optimizers import PAGED_FROM, ROWS, StepTemporary, step_temporary
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
+from peakgate.memory.profiles.megatron_fp8 import in_8_bits
 from peakgate.memory.tape import Parameter
 
 SHARDED_FROM = {
@@ -115,7 +116,11 @@ def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
     """Weights as they are stored: quantised where the base is, adapters in their own format."""
     lora = plan.lora
     if lora is None:
-        return _share(plan, sum(w.elements * w.count for w in weights), "parameters") * ITEMSIZE[plan.formats.parameters]
+        narrow = sum(w.elements * w.count for w in weights if in_8_bits(plan, w)) if plan.fp8_parameters else 0
+        wide = sum(w.elements * w.count for w in weights) - narrow
+        return (
+            _share(plan, wide, "parameters") * ITEMSIZE[plan.formats.parameters] + _share(plan, narrow, "parameters") * ITEMSIZE["float8"]
+        )
     total = 0
     for weight in weights:
         if weight.trainable:

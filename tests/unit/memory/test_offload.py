@@ -46,10 +46,10 @@ def test_the_ranks_shard_comes_to_the_gpu_for_its_gather() -> None:
 
 @pytest.mark.parametrize("stage", ["zero1", "zero2", "zero3"])
 def test_zero_moves_the_fp32_partitions_with_the_optimizer(stage: str) -> None:
-    """Master weights and moments, 12 bytes a parameter of the rank's partition; what a layer's gradients are on their way stays."""
+    """Master weights and moments, 12 bytes a parameter of the rank's partition, less a buffer for the gradients that are on their way."""
     plain, moved = answer(stage, "deepspeed-bf16"), answer(stage, "deepspeed-bf16", optimizer="cpu")
     assert set(resident(moved)) - {"gradients"} == {"parameters"}
-    assert plain.live_bytes - moved.live_bytes >= 12 * plain.parameters // WORLD
+    assert plain.live_bytes - moved.live_bytes >= 11 * plain.parameters // WORLD
     assert moved.host_bytes == pytest.approx(12 * moved.parameters, rel=1e-3)
 
 

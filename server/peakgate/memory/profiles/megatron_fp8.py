@@ -46,10 +46,10 @@ class Layout:
         """What a gradient reads of it."""
         return f"{name},{name}s" if self.per_scale else name
 
-    def weight_bytes(self, elements: int) -> int:
-        """An 8-bit weight in all its copies."""
+    def weight_bytes(self, elements: int, copies: int) -> int:
+        """An 8-bit weight in so many copies."""
         scales = block_bytes(elements // self.per_scale) if self.per_scale else 0
-        return self.copies * (block_bytes(elements) + scales)
+        return copies * (block_bytes(elements) + scales)
 
 
 TENSOR = Layout()
@@ -128,8 +128,11 @@ def weight_copies(plan: Plan, weights: Iterable[Weight]) -> int:
     if not plan.fp8:
         return 0
     layout = LAYOUTS[layout_name(plan)]
-    return sum(layout.weight_bytes(w.elements) * w.count for w in weights if w.name.startswith("linear.") and w.shape and not _whole(w))
+    copies = layout.copies - plan.fp8_parameters  # a weight that is 8-bit itself is one of them
+    return sum(layout.weight_bytes(w.elements, copies) * w.count for w in weights if in_8_bits(plan, w))
 
 
-def _whole(weight: Weight) -> bool:
-    return weight.name.removeprefix("linear.") in WHOLE
+def in_8_bits(plan: Plan, weight: Weight) -> bool:
+    """Whether a weight is that of an 8-bit product."""
+    matrix = weight.name.startswith("linear.") and weight.shape is not None
+    return bool(plan.fp8) and matrix and weight.name.removeprefix("linear.") not in WHOLE
