@@ -117,10 +117,8 @@ def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
     lora = plan.lora
     if lora is None:
         narrow = sum(w.elements * w.count for w in weights if in_8_bits(plan, w)) if plan.fp8_parameters else 0
-        wide = sum(w.elements * w.count for w in weights) - narrow
-        return (
-            _share(plan, wide, "parameters") * ITEMSIZE[plan.formats.parameters] + _share(plan, narrow, "parameters") * ITEMSIZE["float8"]
-        )
+        parts = ((plan.formats.parameters, sum(w.elements * w.count for w in weights) - narrow), ("float8", narrow))
+        return sum(_share(plan, elements, "parameters") * ITEMSIZE[name] for name, elements in parts)
     total = 0
     for weight in weights:
         if weight.trainable:

@@ -80,8 +80,11 @@ def test_the_copies_may_be_more_than_what_activations_save() -> None:
 @pytest.mark.parametrize(("gpu", "saved"), [("h100-80gb", 2), ("b200", 2)])
 def test_weights_may_be_8_bit_themselves(gpu: str, saved: int) -> None:
     """One byte in the buffer of parameters instead of two, and one copy less; master weights and gradients stay as they are."""
-    apart, itself = ({"fp8": {"recipe": "current", "param_gather": gathered}} for gathered in (False, True))
-    difference = answer(apart, gpu=gpu).live_bytes - answer(itself, gpu=gpu).live_bytes
+
+    def live(*, gathered: bool) -> int:
+        return answer({"fp8": {"recipe": "current", "param_gather": gathered}}, gpu=gpu).live_bytes
+
+    difference = live(gathered=False) - live(gathered=True)
     assert difference == pytest.approx(saved * LAYERS * LINEAR, rel=2e-3)
     assert any("precision.fp8.param_gather: false" in note for note in answer({"compute": "float8"}).assumptions)
 
