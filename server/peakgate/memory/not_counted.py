@@ -41,8 +41,9 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     if plan.framework == "colossalai" and plan.degrees.sharding not in ("none", "ddp"):
         out.append(f"parallelism.sharding: buffers of ColossalAI's {plan.degrees.sharding} are not counted")
     own = plan.framework == "megatron"
-    if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own:
-        out.append("checkpointing.modules: only core_attn is counted")
+    wrapped = plan.checkpointing == "selective" and bool(plan.recomputed)
+    if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own and not wrapped:
+        out.append("checkpointing.modules: only core_attn and mlp of Hugging Face's models are counted")
     if plan.compiled and not profile.compiled and not layers:
         out.append("framework: compiled kernels are not counted")
     if graph_problem(plan):
@@ -53,7 +54,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("lora.method: DoRA's norms of weights are not counted")
     if plan.lora and plan.lora.base_dtype == "int8":
         out.append("lora.base_dtype: products of 8-bit weights are counted as those of 4-bit ones")
-    listed = own or profile.per_operation
+    listed = own or profile.per_operation or wrapped
     if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not listed:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
     if plan.architecture.encoder and plan.degrees.pipeline > 1:
@@ -65,12 +66,16 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     return tuple(out)
 
 
+TORCHAO = (None, "current")
+"""Scaling of whole tensors, which torchao calls dynamic: its linear keeps its operands as they were (float8/float8_linear.py)."""
+
+
 def _not_counted_of_8_bits(job: Job, plan: Plan, *, compiled: bool) -> list[str]:
-    """Of Megatron-LM all but some recipes; elsewhere only layers that are compiled whole have 8-bit products of their own."""
+    """Of Megatron-LM all but some recipes; elsewhere only layers that are compiled whole, where a product keeps 16-bit operands."""
     stated = job.precision.fp8 or Fp8()
     if plan.framework != "megatron":
         asked = job.precision.compute == "float8" or job.precision.fp8
-        return ["precision: 8-bit products are counted as 16-bit ones"] if asked and not compiled else []
+        return ["precision: 8-bit products are counted as 16-bit ones"] if asked and not (compiled and stated.recipe in TORCHAO) else []
     out = [f"precision.fp8: products {problem(plan)} are not counted"] if plan.fp8 and problem(plan) else []
     if plan.fp8 and stated.keep_transpose is False:
         out.append("precision.fp8.keep_transpose: copies of weights that are made anew in every micro-batch are counted as kept")

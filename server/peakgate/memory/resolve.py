@@ -9,7 +9,7 @@ from peakgate.memory.architecture import Architecture
 from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.fill import Resolver
-from peakgate.memory.job import Fsdp, Job, Megatron, Zero
+from peakgate.memory.job import Fp8, Fsdp, Job, Megatron, Zero
 from peakgate.memory.lengths import Lengths, lengths_of
 from peakgate.memory.not_counted import not_counted
 from peakgate.memory.plan import Degrees, Formats, Plan
@@ -81,10 +81,16 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
     )
-    plan = _placed(plan, job)
+    plan = _placed(replace(plan, recomputed=_wrapped(job, plan)), job)
     if framework == "megatron":
         plan = _with_megatron(plan, job, fill)
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
+
+
+def _wrapped(job: Job, plan: Plan) -> frozenset[str]:
+    """Modules that a checkpoint is wrapped around one by one (torch checkpoint_wrapper.py: apply_activation_checkpointing)."""
+    profile, modules = profile_of(plan.profile), frozenset(job.checkpointing.modules)
+    return modules if plan.checkpointing == "selective" and profile.transformers and modules <= set(profile.recomputed) else frozenset()
 
 
 def _with_megatron(plan: Plan, job: Job, fill: Resolver) -> Plan:
@@ -152,9 +158,11 @@ def _placed(plan: Plan, job: Job) -> Plan:
 
 def _float8_gather(job: Job, framework: str) -> bool:
     """Weights gathered in 8 bits: stated, or the framework's choice for 8-bit products."""
-    stated = job.precision.fp8.param_gather if job.precision.fp8 else None
-    if stated is not None:
-        return stated
+    fp8 = job.precision.fp8 or Fp8()
+    if fp8.param_gather is not None:
+        return fp8.param_gather
+    if fp8.recipe not in (None, "current"):  # torchao float8/config.py: enable_fsdp_float8_all_gather is for scales of whole tensors
+        return False
     return job.precision.compute == "float8" and default_of(framework, "precision.fp8.param_gather").value == "true"
 
 

@@ -137,3 +137,12 @@ def test_a_compiled_layer_has_the_weights_of_the_eager_one() -> None:
     assert eager.states_bytes == compiled.states_bytes
     plan = a_plan(TITAN)
     assert saved_bytes_per_layer(plan) == saved_bytes_per_layer(replace(plan, compiled=True))
+
+
+@pytest.mark.parametrize(("recipe", "decided"), [("current", True), ("mxfp8", False), ("nvfp4", False)])
+def test_only_scales_of_whole_tensors_are_counted(recipe: str, decided: bool) -> None:
+    """torchao gathers those weights in 8 bits and keeps operands in 16; another recipe is UNDECIDED, and gathered as it is."""
+    job = with_changes(job_of_row(ROWS["titan-8b-fsdp8-fp8"]), [("precision.fp8.recipe", recipe)])
+    plan = a_plan({"precision.fp8.recipe": recipe, "precision.compute": "float8", "framework.name": "torchtitan"})
+    assert any(note.startswith("precision") for note in predict(job).undecided) != decided
+    assert plan.float8_gather == decided

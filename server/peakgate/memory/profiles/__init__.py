@@ -12,7 +12,7 @@ from peakgate.memory.kernels import Kernel
 from peakgate.memory.profiles import composer, liger, litgpt, megatron, textbook, torch, torchtitan, torchtune
 from peakgate.memory.profiles.profile import Profile
 
-HUGGINGFACE = Profile(transformers=True)
+HUGGINGFACE = Profile(transformers=True, recomputed={"core_attn": ("core",), "mlp": ("mlp",)})
 
 PROFILES: dict[str, Profile] = {
     "huggingface": HUGGINGFACE,
