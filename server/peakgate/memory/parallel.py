@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.plan import Plan
-from peakgate.memory.profiles.liger import MULTIPROCESSORS
 from peakgate.memory.routed import SPLIT_BY_TENSOR as ROUTED
 from peakgate.memory.routed import routed_dims
+from peakgate.memory.runtime import MULTIPROCESSORS
 
 SPLIT_PARTS = ("rotary_kv", "unrotated_kv", "fd", "fs", "ropes", "nopes", "values", "kvb")
 """Parts of heads, and the widths of dense layers and shared experts."""

@@ -7,7 +7,8 @@ from tests.unit.memory.builders import job_of
 
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
-from peakgate.memory.profiles.liger import FAMILIES, MULTIPROCESSORS
+from peakgate.memory.profiles.liger import FAMILIES
+from peakgate.memory.runtime import MULTIPROCESSORS
 
 TOKENS, LAYERS, H, A, KV, F, V = 4096, 4, 1024, 8, 256, 2816, 32000
 ALL = ("rms_norm", "rope", "swiglu", "fused_linear_cross_entropy")

@@ -102,9 +102,6 @@ is handed queries or keys that are not contiguous (the norms of Gemma 3, the rot
 ANYWHERE: Mapping[str, Renames] = {"gelu": {"gelu_new": "gelu"}}
 """Fused kernels that no library patches in: the model itself names them."""
 
-MULTIPROCESSORS = {(7, 0): 80, (7, 5): 72, (8, 0): 108, (8, 6): 84, (8, 9): 142, (9, 0): 132, (10, 0): 148, (12, 0): 188}
-"""Of the largest card of a compute capability (NVIDIA's architecture white papers); the buffer of partial sums is at most 3 MB."""
-
 
 def replaced(plan: Plan) -> dict[str, str]:
     """Blocks that the plan's fused kernels take the place of, by name."""
