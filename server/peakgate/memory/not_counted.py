@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from peakgate.memory.cuda_graphs import problem as graph_problem
-from peakgate.memory.job import Fp8, Job
-from peakgate.memory.offload import on_host
+from peakgate.memory.job import Job
+from peakgate.memory.not_counted_runtime import runtime_not_counted
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
-from peakgate.memory.profiles.liger import unknown_kernels
-from peakgate.memory.profiles.megatron_fp8 import problem
 
 
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
@@ -24,30 +21,13 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append("method: a second resident model is not counted in this version")
     if profile.blocks and plan.architecture.block not in profile.blocks:
         out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
-    if plan.offload_parameters and "parameters" not in on_host(plan):
-        out.append("offload.parameters: only the shards of FSDP and of ZeRO stage 3 are counted in the host's memory")
-    if plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant):
-        out.append("offload.activations: those that are no checkpoints are counted as if they stayed on the GPU")
-    layers = plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles
-    out += _not_counted_of_8_bits(job, plan, compiled=layers)
+    out += runtime_not_counted(job, plan)
     if plan.checkpointing == "memory-budget":
         out.append("checkpointing.mode: memory-budget is counted as none")
-    if profile.transformers and unknown_kernels(plan):
-        out.append(f"framework.fused_kernels: {', '.join(unknown_kernels(plan))} of the block {plan.architecture.block!r} are not counted")
-    if not profile.transformers and plan.fused_kernels - profile.fused:
-        out.append(f"framework.fused_kernels: {', '.join(sorted(plan.fused_kernels - profile.fused))} of {plan.framework} are not counted")
-    if "fused_linear_cross_entropy" in plan.fused_kernels and plan.loss != "fused":
-        out.append("framework.fused_kernels: fused_linear_cross_entropy and another loss.implementation cannot both be")
-    if plan.framework == "colossalai" and plan.degrees.sharding not in ("none", "ddp"):
-        out.append(f"parallelism.sharding: buffers of ColossalAI's {plan.degrees.sharding} are not counted")
     own = plan.framework == "megatron"
     wrapped = plan.checkpointing == "selective" and bool(plan.recomputed)
     if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own and not wrapped:
         out.append("checkpointing.modules: only core_attn and mlp of Hugging Face's models are counted")
-    if plan.compiled and not profile.compiled and not layers:
-        out.append("framework: compiled kernels are not counted")
-    if graph_problem(plan):
-        out.append(f"framework.cuda_graphs: CUDA graphs {graph_problem(plan)}")
     if job.frozen or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
         out.append("frozen, evaluate and save are not counted")
     if job.lora and job.lora.method == "dora":
@@ -64,24 +44,6 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     if own:
         out += _not_counted_of_megatron(job, plan)
     return tuple(out)
-
-
-TORCHAO = (None, "current")
-"""Scaling of whole tensors, which torchao calls dynamic: its linear keeps its operands as they were (float8/float8_linear.py)."""
-
-
-def _not_counted_of_8_bits(job: Job, plan: Plan, *, compiled: bool) -> list[str]:
-    """Of Megatron-LM all but some recipes; elsewhere only layers that are compiled whole, where a product keeps 16-bit operands."""
-    stated = job.precision.fp8 or Fp8()
-    if plan.framework != "megatron":
-        asked = job.precision.compute == "float8" or job.precision.fp8
-        return ["precision: 8-bit products are counted as 16-bit ones"] if asked and not (compiled and stated.recipe in TORCHAO) else []
-    out = [f"precision.fp8: products {problem(plan)} are not counted"] if plan.fp8 and problem(plan) else []
-    if plan.fp8 and stated.keep_transpose is False:
-        out.append("precision.fp8.keep_transpose: copies of weights that are made anew in every micro-batch are counted as kept")
-    if plan.fp8_parameters and plan.fp8 not in ("delayed", "current"):
-        out.append(f"precision.fp8.param_gather: weights that are {plan.fp8} themselves are counted with one copy less")
-    return out
 
 
 def _not_counted_of_operations(plan: Plan) -> list[str]:

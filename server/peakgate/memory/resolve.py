@@ -77,7 +77,6 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
         fused_kernels=frozenset(job.framework.fused_kernels),
         compiled=job.framework.compile or False,
-        cuda_graphs=job.framework.cuda_graphs or "none",
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
     )
@@ -145,6 +144,7 @@ def _placed(plan: Plan, job: Job) -> Plan:
         plan,
         fsdp_version=fsdp.version or int(default_of(plan.framework, "framework.fsdp.version").value),
         float8_gather=_float8_gather(job, plan.framework),
+        cuda_graphs=job.framework.cuda_graphs or "none",
         reshard_after_forward=fsdp.reshard_after_forward is not False,
         reduce_bucket_elements=zero.reduce_bucket_size or 500_000_000,
         overlap_comm=zero.overlap_comm or False,

@@ -171,8 +171,8 @@ class Tape:
         self.times: dict[int, int] = {0: 1}
         self.operations = Operations()
         self.pool_of: Callable[[Layer], str] = lambda _: ""
-        self.before_layer: Callable[[Layer], None] | None = None
-        self.after_layer: Callable[[Layer], None] | None = None
+        self.before_layer: Callable[[Layer], None] = lambda _: None
+        self.after_layer: Callable[[Layer], None] = lambda _: None
 
     # ---- forward
     def allocate(self, nbytes: int, category: str = "temporaries", stream: str = "") -> Storage:
@@ -308,14 +308,12 @@ class Tape:
     def enter(self, layer: Layer) -> None:
         """The backward pass begins a layer."""
         self.pool = self.pool_of(layer)
-        if self.before_layer:
-            self.before_layer(layer)
+        self.before_layer(layer)
 
     def leave(self, layer: Layer) -> None:
         """The backward pass is done with a layer."""
         self.pool = self.pool_of((0, 0))
-        if self.after_layer:
-            self.after_layer(layer)
+        self.after_layer(layer)
 
     def play(self, node: Node) -> None:
         """Runs a node backward if a gradient has reached it."""

@@ -222,7 +222,7 @@ def test_what_is_not_counted_is_said(changes: dict[str, Value], want: str) -> No
     ("job", "want"),
     [
         (replace(a_job(), frozen=("vision_tower",)), "frozen"),
-        (replace(a_job(), checkpointing=Checkpointing(mode="selective", modules=("mlp",))), "checkpointing.modules"),
+        (replace(a_job(), checkpointing=Checkpointing(mode="selective", modules=("moe_act",))), "checkpointing.modules"),
         (replace(a_job(), method=Method(teacher=Model(preset="gpt2"))), "method"),
         (a_job(lora=Lora(method="dora")), "lora"),
         (a_job(lora=Lora(base_dtype="int8")), "lora.base_dtype"),
