@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from peakgate.memory.flat_parameter import FlatParameters
 from peakgate.memory.fully_shard import FullyShard
+from peakgate.memory.low_level_zero import LowLevelZero
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import BUCKETED, SHARDED, Sharding
 from peakgate.memory.zero import Zero
@@ -29,5 +30,5 @@ def sharding_of(machine: Machine, census: Census | None, last: Layer) -> Shardin
     if census is None:
         return Sharding(machine)
     if plan.degrees.sharding in BUCKETED:
-        return Zero(machine, census)
+        return (LowLevelZero if profile_of(plan.profile).low_level_zero else Zero)(machine, census)
     return FullyShard(machine, census, last) if plan.fsdp_version == 2 else FlatParameters(machine, census)

@@ -20,7 +20,7 @@ def runtime_not_counted(job: Job, plan: Plan) -> list[str]:
         out.append("framework: compiled kernels are not counted")
     if graph_problem(plan):
         out.append(f"framework.cuda_graphs: CUDA graphs {graph_problem(plan)}")
-    if plan.framework == "colossalai" and plan.degrees.sharding not in ("none", "ddp"):
+    if plan.framework == "colossalai" and plan.degrees.sharding not in ("none", "ddp", "zero2"):
         out.append(f"parallelism.sharding: buffers of ColossalAI's {plan.degrees.sharding} are not counted")
     return out
 

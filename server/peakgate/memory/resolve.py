@@ -146,7 +146,7 @@ def _placed(plan: Plan, job: Job) -> Plan:
         float8_gather=_float8_gather(job, plan.framework),
         cuda_graphs=job.framework.cuda_graphs or "none",
         reshard_after_forward=fsdp.reshard_after_forward is not False,
-        reduce_bucket_elements=zero.reduce_bucket_size or 500_000_000,
+        reduce_bucket_elements=zero.reduce_bucket_size or int(default_of(plan.framework, "framework.zero.reduce_bucket_size").value),
         overlap_comm=zero.overlap_comm or False,
         max_live_elements=zero.max_live_parameters or 1_000_000_000,
         bucket_view=bool(job.framework.ddp and job.framework.ddp.gradient_as_bucket_view),

@@ -152,7 +152,7 @@ def step_temporary_bytes(plan: Plan, states: States) -> int:
         temporary = StepTemporary(largest=temporary.all + temporary.largest)
     trained = _share(plan, states.trainable, "optimizer")
     itemsize = ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
-    partition = _partition_bytes(plan, trained)
+    partition = _partition_bytes(plan, trained, states.largest)
     return int((temporary.all * trained + temporary.largest * min(states.largest, trained)) * itemsize) + partition
 
 
@@ -160,13 +160,15 @@ SUB_GROUP = 1_000_000_000
 """deepspeed runtime/zero/config.py: sub_group_size, in elements."""
 
 
-def _partition_bytes(plan: Plan, trained: int) -> int:
+def _partition_bytes(plan: Plan, trained: int, largest: int) -> int:
     """DeepSpeed's step on the rank's partition of the gradients: flattened (a copy) and cast to float32 (stage_1_and_2.py: step,
     get_flat_partition); stage 3 casts one sub-group at a time (stage3.py: _prepare_sub_group)."""
     formats = plan.formats
     itemsize = ITEMSIZE[formats.gradients]
     if not plan.degrees.sharding.startswith("zero") or formats.master_weights != "float32" or itemsize == ITEMSIZE["float32"]:
         return 0
+    if profile_of(plan.profile).low_level_zero:  # low_level_optim.py, step: all shards in fp32 beside the 16-bit ones, norms in float64
+        return ITEMSIZE["float32"] * trained + 2 * ITEMSIZE["float32"] * -(-largest // plan.degrees.shard)
     if plan.degrees.sharding == "zero3":
         return ITEMSIZE["float32"] * min(trained, SUB_GROUP)
     return (ITEMSIZE["float32"] + itemsize) * trained

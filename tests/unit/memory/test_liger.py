@@ -104,12 +104,3 @@ def test_a_stated_loss_beside_the_fused_head_is_a_contradiction() -> None:
     """One of the two is not what runs."""
     seen = answer(("fused_linear_cross_entropy",), loss={"implementation": "full"})
     assert any("cannot both be" in note for note in seen.undecided)
-
-
-@pytest.mark.parametrize("framework", ["deepspeed", "colossalai"])
-def test_frameworks_around_hugging_face_models_run_their_kernels(framework: str) -> None:
-    """What they add are buffers: on one GPU the figures are transformers'."""
-    optimizer = {"name": "adamw", "implementation": "fused"}
-    own, plain = answer((), framework=framework, optimizer=optimizer), answer((), optimizer=optimizer)
-    assert own.undecided == ()
-    assert own.allocated_bytes == plain.allocated_bytes

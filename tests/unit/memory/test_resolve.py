@@ -196,7 +196,7 @@ def test_data_and_shard_degrees(changes: dict[str, Value], world: int, want: tup
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
-        ({"framework.name": "colossalai", "parallelism.sharding": "zero2"}, "parallelism.sharding"),
+        ({"framework.name": "colossalai", "parallelism.sharding": "zero3"}, "parallelism.sharding"),
         ({"method.name": "dpo"}, "method.name"),
         ({"method.reference": "full"}, "method"),
         ({"offload.activations": "cpu"}, "offload"),

@@ -24,7 +24,7 @@ PROFILES: dict[str, Profile] = {
     "torchtitan": torchtitan.OLDEST,
     "composer": composer.PROFILE,
     "deepspeed": HUGGINGFACE,  # deepspeed.initialize wraps the module that it is given; what is its own is `zero.py`
-    "colossalai": replace(HUGGINGFACE, zero_buckets=False),  # booster/plugin/low_level_zero_plugin.py: so too, with buffers of its own
+    "colossalai": replace(HUGGINGFACE, low_level_zero=True),  # booster/plugin/low_level_zero_plugin.py: so too
 }
 
 EARLIER: dict[str, Profile] = {"lit-gpt": litgpt.SCRIPTS}

@@ -45,6 +45,8 @@ class Profile:
     """The locals of Megatron-LM's pipeline loop are counted, and outputs are deallocated once they are sent."""
     zero_buckets: bool = True
     """Sharded gradients and parameters go through DeepSpeed's buckets."""
+    low_level_zero: bool = False
+    """They go through ColossalAI's buckets (`low_level_zero.py`)."""
     flat_buffers: bool = False
     """Weights and gradients are moved into one buffer each after the model is built."""
     vocabulary_multiple: int = 0
