@@ -23,7 +23,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
     out += runtime_not_counted(job, plan)
     if plan.checkpointing == "memory-budget":
-        out.append("checkpointing.mode: memory-budget is counted as none")
+        out.append("checkpointing.mode: memory-budget is counted as none, but for a budget of 0 in layers that are compiled one by one")
     own = plan.framework == "megatron"
     wrapped = plan.checkpointing == "selective" and bool(plan.recomputed)
     if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own and not wrapped:

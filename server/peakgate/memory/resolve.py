@@ -80,10 +80,21 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
     )
-    plan = _placed(replace(plan, recomputed=_wrapped(job, plan)), job)
+    plan = _placed(replace(_budgeted(job, plan), recomputed=_wrapped(job, plan)), job)
     if framework == "megatron":
         plan = _with_megatron(plan, job, fill)
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
+
+
+def _budgeted(job: Job, plan: Plan) -> Plan:
+    """A layer that is compiled by itself with a budget of 0 keeps its inputs alone, as a checkpoint does.
+
+    torch/_functorch/partitioners.py, choose_saved_values_set; between 0 and 1 a knapsack over measured run times decides.
+    """
+    profile = profile_of(plan.profile)
+    whole = plan.compiled and "full" in profile.compiled_layers and plan.architecture.block in profile.roles
+    nothing = plan.checkpointing == "memory-budget" and job.checkpointing.budget == 0
+    return replace(plan, checkpointing="full") if whole and nothing else plan
 
 
 def _wrapped(job: Job, plan: Plan) -> frozenset[str]:
