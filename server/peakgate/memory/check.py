@@ -149,8 +149,10 @@ def _leaves(node: object, prefix: str) -> Iterator[tuple[str, object]]:
 def _problem(path: str, value: object) -> str:
     if isinstance(value, str):
         words = CHOICES.get(path)
-        near = did_you_mean(value, words or ())
-        return "" if words is None or value in words else f"{value!r} is not one of {', '.join(words)}{near and f', {near}'}"
+        if words is None or value in words:
+            return ""
+        near = did_you_mean(value, words)
+        return f"{value!r} is not one of {', '.join(words)}{near and f', {near}'}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
     if not math.isfinite(value):
@@ -214,12 +216,16 @@ def _dimensions(job: Job) -> Iterator[FieldError]:
                 yield FieldError(field=f"model.hf_config.{name}", description=_share_problem(share))
 
 
-def _positions(job: Job) -> Iterator[FieldError]:
-    """A learned table has a row for each position, and no more."""
+def longest_sequence(job: Job) -> int:
+    """The most tokens that a job may state: a learned table has a row for each position, and no more."""
     t, _ = transformer_of(job.model)
     rows = t.max_positions or 0 if t is not None and t.block in LEARNED_POSITIONS else 0
-    stated = job.batch.sequence_length or 0
-    if 0 < rows < stated and job.batch.sequence_length_is != "cap":
+    return rows if rows and job.batch.sequence_length_is != "cap" else LARGEST["batch"]
+
+
+def _positions(job: Job) -> Iterator[FieldError]:
+    stated, rows = job.batch.sequence_length or 0, longest_sequence(job)
+    if rows < min(stated, LARGEST["batch"]):
         description = f"{stated} tokens, and the model has {rows} learned positions: use no more"
         yield FieldError(field="batch.sequence_length", description=description)
 

@@ -37,7 +37,7 @@ def ranks_of(plan: Plan) -> list[int]:
     return sorted({i * shard // RANKS for i in range(RANKS)})
 
 
-def run_events(plan: Plan, stage: Stage, walked: Walk, resident: list[LedgerLine], rank: int = 0) -> tuple[list[Event], list[Event]]:
+def run_events(plan: Plan, stage: Stage, walked: Walk, resident: Sequence[LedgerLine], rank: int = 0) -> tuple[list[Event], list[Event]]:
     """(everything up to the end of the first step, one further step) of one data parallel rank."""
     groups, itemsizes = _groups(plan, walked.weights), _itemsizes(plan, resident, walked)
     forward, backward = walked.events[: walked.head_at], walked.events[walked.head_at :]  # a head's backward pass follows it at once
@@ -117,7 +117,7 @@ def _tensors(weight: Weight) -> list[int]:
     return [single] * (weight.count * (weight.elements // single))
 
 
-def _itemsizes(plan: Plan, resident: list[LedgerLine], walked: Walk) -> dict[str, float]:
+def _itemsizes(plan: Plan, resident: Sequence[LedgerLine], walked: Walk) -> dict[str, float]:
     """Bytes an element of each state that is on the GPU; of weights that are partly 8-bit the mean."""
     formats, present = plan.formats, {line.category for line in resident}
     copies = round(ROWS[plan.optimizer].copies)
@@ -130,7 +130,7 @@ def _itemsizes(plan: Plan, resident: list[LedgerLine], walked: Walk) -> dict[str
     return {key: size if key in present else 0 for key, size in sizes.items()}
 
 
-def _others(resident: list[LedgerLine]) -> list[int]:
+def _others(resident: Sequence[LedgerLine]) -> list[int]:
     """Sizes of all lines but the states: the first of each of their categories."""
     seen: set[str] = set()
     out: list[int] = []

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from peakgate.memory.blocks import Block, Line
 from peakgate.memory.dtypes import QUANTISED
-from peakgate.memory.kernels import Step
+from peakgate.memory.kernels import NO_FORMULA, Step
 from peakgate.memory.library import BLOCKS, KERNELS
 from peakgate.memory.meter import Meter
 from peakgate.memory.pins import Pins
@@ -16,7 +16,7 @@ from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import promoted, roles_of, transposed
 from peakgate.memory.shared_tensors import of_kind
 from peakgate.memory.stacks import sizes_of
-from peakgate.memory.tape import FLOAT32, INT64, Layer, Node, Operand, Parameter, RecomputedError, Storage, Tape, Tensor
+from peakgate.memory.tape import FLOAT32, INT64, Layer, Node, Operand, Parameter, RecomputedError, Shape, Storage, Tape, Tensor
 
 COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head", "q_b", "kv_b"})
 """Linear layers that tensor parallelism splits by output (Megatron-LM: ColumnParallelLinear)."""
@@ -162,11 +162,13 @@ class Machine:
         operation = promoted(operation, args)
         kernel = KERNELS[self._variant(operation, tag)]
         operands: dict[str, Operand] = dict(zip(kernel.inputs, args, strict=True))
-        steps = [s for s in kernel.forward if not s.free][:outputs] if outputs > 1 else [s for s in kernel.forward if s.name == "y"]
-        rows = self._rows(operation, tag, args[0])
-        parts = [self.dims[name] for name in PARTS.get(operation, ())]
-        widths = parts or [self._width(s, operands, args[0], width, outputs) for s in steps]
-        shapes = {s.name: (rows, wide, self._itemsize(s, operands, args)) for s, wide in zip(steps, widths, strict=True)}
+        steps, rows = kernel.made(outputs), self._rows(operation, tag, args[0])
+        parts = iter(PARTS.get(operation, ()))
+        shapes: dict[str, Shape] = {}
+        for step in steps:
+            part = next(parts, None)
+            wide = self.dims[part] if part else self._width(step, operands, args[0], width, outputs)
+            shapes[step.name] = rows, wide, self._itemsize(step, operands, args)
         for name in kernel.weights:
             operands[name] = self._weight(operation, name, tag, args[0], width)
         made = self.tape.apply(kernel, operands, shapes, self.category)
@@ -183,8 +185,8 @@ class Machine:
 
     def _rows(self, operation: str, tag: str, x: Tensor) -> int:
         """Rows of the output: whole behind a column-parallel layer, split along the sequence behind a row-parallel one."""
-        if f"rows.{tag}" in self.dims:
-            return self.dims[f"rows.{tag}"]
+        if tag and (rows := self.dims.get(f"rows.{tag}")) is not None:
+            return rows
         if operation in self.profile.rows:
             return self.dims[self.profile.rows[operation]]
         if operation.startswith(("linear", "logits")):
@@ -323,7 +325,7 @@ class Machine:
 
     def leaf(self, x: Tensor) -> Tensor:
         """A tensor that asks for a gradient itself; the graph holds it and its gradient to the end (peft: enable_input_require_grads)."""
-        node = Node([], {}, self.tape.layer, run=lambda _: None)
+        node = Node(NO_FORMULA, {}, self.tape.layer, run=lambda _: None)
         self.leaves.append((node, x.storage.hold()))
         x.storage.hold()
         return replace(x, node=node, output="y")

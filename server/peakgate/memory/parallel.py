@@ -65,7 +65,7 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         "scores_and_sink": dims["a"] * (plan.sequence + 1),
         "positions": arch.positions,
         "multiprocessors": MULTIPROCESSORS.get(plan.capability or (0, 0), max(MULTIPROCESSORS.values())),
-        **_loss_chunk(tokens, dims["h"], dims["V"]),
+        **(_loss_chunk(tokens, dims["h"], dims["V"]) if plan.loss == "fused" else {}),
     }
 
 

@@ -1,7 +1,7 @@
 """What the caching allocator adds to the allocated bytes, on the path that does not replay every allocation.
 
 Medians of replayed full-size jobs, printed by `tests/bench/fit_allocator.py`; no measurement enters. They apply to the bytes of
-`reserved.pool_bytes`. Between one job and the next reserved spreads by some per cent around them: `peakgate explain` replays the job.
+`by_ratio.pool_bytes`. Between one job and the next reserved spreads by some per cent around them: `peakgate explain` replays the job.
 """
 
 from __future__ import annotations

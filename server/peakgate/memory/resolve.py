@@ -133,7 +133,7 @@ def _lengths(job: Job, architecture: Architecture, fill: Resolver) -> Lengths:
     """A decoder's sequence that is not stated is as long as the encoder's."""
     lengths = lengths_of(job, architecture)
     if architecture.encoder and not job.batch.target_length:
-        fill.assumptions.append(f"batch.target_length: {lengths.target} (as long as the stated sequence)")
+        fill.assumptions.append("batch.target_length: as long as the stated sequence")
     return lengths
 
 

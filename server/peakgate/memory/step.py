@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from peakgate.memory.allocator import block_bytes
-from peakgate.memory.census import Census
+from peakgate.memory.census import Census, smallest
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.collectives import sharding_of, shards
 from peakgate.memory.compiled import compiled_layer
@@ -60,19 +60,8 @@ class Walk:
 def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     """Walks one step in steady state. `record` keeps every allocation and free, walking each layer."""
     profile = profile_of(plan.profile)
-    rounds = block_bytes if profile.rounds else _exact
-    meter = Meter(rounds, profile.ignored, [] if record else None)
-    step = _Step(plan, stage, meter, each=record)
-    step.micro_step(held=None)
-    first = len(meter.events or ())
-    alike = record and profile.flat_buffers  # gradients have buffers of their own: every micro-batch is like the first
-    again = plan.accumulation > 1 or not plan.set_to_none or profile.holds_graph
-    if again and not alike:  # the second pass finds gradients, or an earlier graph; all later ones are equal to it
-        meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
-        step.micro_step(held=step.held)
-    weights = weights_of(step.machine.parameters, step.machine.tape.times)
-    states = states_of(plan, weights)
-    step.optimize(states, weights)
+    meter = Meter(block_bytes if profile.rounds else _exact, profile.ignored, [] if record else None)
+    step, first, states, weights = run(plan, stage, meter, each=record)
     return Walk(
         highs=meter.highs,
         states=states,
@@ -89,7 +78,24 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     )
 
 
-def saved_bytes_per_layer(plan: Plan) -> int:
+def run(plan: Plan, stage: Stage, meter: Meter, *, each: bool = False) -> tuple[_Step, int, States, list[Weight]]:
+    """Runs one step in steady state past a meter: what is left of it, where its events repeat from, its states and weights."""
+    profile = profile_of(plan.profile)
+    step = _Step(plan, stage, meter, each=each)
+    step.micro_step(held=None)
+    first = len(meter.events or ())
+    alike = each and profile.flat_buffers  # gradients have buffers of their own: every micro-batch is like the first
+    again = plan.accumulation > 1 or not plan.set_to_none or profile.holds_graph
+    if again and not alike:  # the second pass finds gradients, or an earlier graph; all later ones are equal to it
+        meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
+        step.micro_step(held=step.held)
+    weights = weights_of(step.machine.parameters, step.machine.tape.times)
+    states = states_of(plan, weights)
+    step.optimize(states, weights)
+    return step, first, states, weights
+
+
+def saved_bytes_per_layer(plan: Plan, meter: Meter | None = None) -> int:
     """What autograd keeps for one layer before checkpointing: the mean over the repeating pattern; of two stacks a layer each."""
     plain = replace(plan, checkpointing="none", degrees=replace(plan.degrees, sharding="none", pipeline=1), keep_logits=False)
     arch, pattern = plain.architecture, len(plain.architecture.pattern)
@@ -100,8 +106,7 @@ def saved_bytes_per_layer(plan: Plan) -> int:
         plain = replace(plain, architecture=replace(arch, dims=sizes))
     layers = encoding + decoding
     stage = Stage(number=0, layers=layers, embeds=True, heads=False, in_flight=1, chunks=1, start=arch.leading)
-    profile = profile_of(plan.profile)
-    step = _Step(plain, stage, Meter(_exact, profile.ignored), each=False)
+    step = _Step(plain, stage, meter or Meter(_exact, profile_of(plan.profile).ignored), each=False)
     step.machine.tape.nodes = []
     step.sharding.begin()
     step.forward_layers()
@@ -111,7 +116,12 @@ def saved_bytes_per_layer(plan: Plan) -> int:
 
 def census(plan: Plan, stage: Stage) -> Census:
     """Counts the weights of a stage by running it forward without a graph."""
-    step = _Step(replace(plan, checkpointing="none", loss="full"), stage, Meter(_exact), each=False, counting=True)
+    return _census(smallest(plan), stage)
+
+
+@lru_cache(maxsize=512)
+def _census(plan: Plan, stage: Stage) -> Census:
+    step = _Step(plan, stage, Meter(_exact), each=False, counting=True)
     machine = step.machine
     machine.tape.recording = False
     step.head_and_loss(step.forward_layers())
@@ -169,13 +179,13 @@ class _Step:
         numbers = {key: meter.add(size, size, key, pool) for key, size in in_flight.items()}
         meter.enter("forward")
         self.sharding.begin()
-        before = dict(meter.by)
+        before = meter.blocks_now("activations")
         x = self.forward_layers()
         self.head_at = len(meter.events or ())
         loss, logits = self.head_and_loss(x)
         loss = self.loop.sent(loss)
         self._drop_copies()
-        self.held = {key: max(0, meter.by[key] - before[key]) for key in ("activations",)}
+        self.held = {"activations": max(0, meter.blocks_now("activations") - before)}
         meter.enter("backward")
         self.backward_at = len(meter.events or ())
         meter.mark("start of backward")
@@ -260,7 +270,7 @@ class _Step:
     def _stretch(self, stretch: Stretch, x: Tensor, stack: str) -> Tensor:
         tape = self.machine.tape
         tape.times[stretch.number] = stretch.times
-        before = self.meter.live
+        before = self.meter.live_now()
         with self.meter.repeated(stretch.times, "layer"):
             for at in range(0, len(stretch.kinds), stretch.every or 1):
                 layers = [((stretch.number, i), stretch.kinds[i]) for i in range(at, min(at + (stretch.every or 1), len(stretch.kinds)))]
@@ -268,7 +278,9 @@ class _Step:
                 x.storage.drop()
                 x = y
         if stretch.number <= 2 or len(self.stacks) > 1:
-            self.saved_per_layer[stack] = (self.meter.live - before) // (stretch.times * len(stretch.kinds)) - self._only_cached(stretch)
+            self.saved_per_layer[stack] = (self.meter.live_now() - before) // (stretch.times * len(stretch.kinds)) - self._only_cached(
+                stretch
+            )
         return x
 
     def _only_cached(self, stretch: Stretch) -> int:

@@ -17,7 +17,8 @@ from tests.unit.memory.builders import MIB, a_transformer, job_of
 from peakgate.memory.capacity import capability_of
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.check import world_of
-from peakgate.memory.compose import compose
+from peakgate.memory.compose import compose, rank_of
+from peakgate.memory.counts import counted
 from peakgate.memory.flat_buffers import schedule
 from peakgate.memory.job import Batch, Checkpointing, Framework, Job, Megatron, Model, MultiHeadLatentAttention, Transformer
 from peakgate.memory.model import describe
@@ -29,6 +30,7 @@ from peakgate.memory.profiles.megatron_resident import engine_workspace
 from peakgate.memory.resolve import resolve
 from peakgate.memory.routed import expert_shard, expert_tensor
 from peakgate.memory.runtime import workspace_bytes
+from peakgate.memory.step import walk
 
 PUBLISHED = {str(row["id"]): row for row in rows("published_jobs")}
 
@@ -57,7 +59,8 @@ def of_stage(job: Job, stage: int, *, exact: bool = False) -> Prediction:
     capability = capability_of(job)
     plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability), capability=capability)
     wanted = stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation)[stage]
-    return compose(plan, wanted, resolved, described, exact=exact)
+    walked = walk(plan, wanted)
+    return compose(rank_of(plan, wanted, walked.states, resolved, described), counted(plan, wanted, walked), exact=exact)
 
 
 def published(name: str, changes: Mapping[str, Value] | None = None) -> Job:

@@ -78,7 +78,7 @@ def predict_profile(job: Job, world: int) -> Prediction:
         phase_peaks=in_order(states, peaks, required - peaks[phase] + outside.total),
         pipeline_stage=0,
         rank_reason="every rank holds the same" if world > 1 else "the only GPU",
-        ledger=ledger(lines, played.highs[phase], reserved - peaks[phase], outside),
+        ledger=ledger(lines, played.highs[phase].by, reserved - peaks[phase], outside),
         timeline=tuple(TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in played.points),
         group=f"profile/{'ddp' if world > 1 else 'none'}/{profile.dtype or 'snapshot'}",
         undecided=contradictions_of_run(job, profile, profile.measured, world) if profile.measured else contradictions(job, profile),
