@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from peakgate.memory.change import value_at
 from peakgate.memory.check import world_of
-from peakgate.memory.job import Job
+from peakgate.memory.job import Job, Parallelism
 
 Value = str | int | float | bool
 
@@ -46,10 +46,16 @@ FAR = 1024
 SHARDED = ("zero1", "zero2", "zero3", "fsdp", "hsdp")
 
 OPEN_WHEN_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sharding", "fsdp"),)
-OPEN_BY_FRAMEWORK: dict[str, tuple[tuple[str, Value], ...]] = {"torchtitan": (("framework.version", "0.2"),)}
+OPEN_BY_FRAMEWORK: dict[str, tuple[tuple[str, Value], ...]] = {"torchtitan": (("framework.version", "0.2.1"),)}
 """A version that is not stated may be the one that needs the least (`profiles/torchtitan.py`)."""
 
 OPEN_WHEN_TENSOR_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sequence_parallel", True),)
+
+
+def _far(p: Parallelism) -> int:
+    """A world of about so many GPUs that its degrees divide."""
+    share = (p.tensor or 1) * (p.pipeline or 1) * (p.context or 1) * (p.expert or 1)
+    return share * max(1, FAR // share)
 
 
 def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
@@ -65,7 +71,7 @@ def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
     if (job.parallelism.tensor or 1) > 1:
         rows += OPEN_WHEN_TENSOR_PARALLEL
     if job.parallelism.sharding in SHARDED and job.gpu.count is None and job.parallelism.shard_degree is None:
-        rows += (("parallelism.world_size", FAR),)
+        rows += (("parallelism.world_size", _far(job.parallelism)),)
     if job.batch.sequence_length_is == "cap" and job.batch.sequence_lengths is None:
         rows += (("batch.sequence_lengths.max", 1),)  # the data may be much shorter than the cap
     return tuple((path, value) for path, value in rows if value_at(job, path) is None)

@@ -83,3 +83,11 @@ def test_a_cap_says_nothing_about_the_data() -> None:
     job = a_job({"batch.sequence_length_is": "cap"})
     assert "batch.sequence_lengths.max" in dict(favourable(job))
     assert "batch.sequence_lengths.max" not in dict(favourable(with_changes(job, [("batch.sequence_lengths.max", 900)])))
+
+
+@pytest.mark.parametrize("degrees", [{"pipeline": 3}, {"tensor": 2, "context": 3}, {"expert": 6}, {}])
+def test_a_far_world_has_room_for_the_degrees(degrees: dict[str, int]) -> None:
+    """The largest world that is tried is a multiple of every stated degree."""
+    changes: dict[str, Value] = {f"parallelism.{name}": value for name, value in degrees.items()}
+    job = a_job({**changes, "parallelism.sharding": "fsdp"})
+    assert predict(with_changes(job, favourable(job))).allocated_bytes > 0
