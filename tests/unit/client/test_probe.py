@@ -125,6 +125,14 @@ def test_the_pool_of_a_graph_is_not_flushed(tmp_path: Path) -> None:
     assert need(pool_id=(0, 1)) - need(pool_id=(0, 0)) == 400
 
 
+def test_a_run_that_ran_out_of_memory_needs_more_than_it_shows(tmp_path: Path) -> None:
+    """The request that failed is counted on top of what was alive, and the answer is UNDECIDED."""
+    failed = {"action": "oom", "size": 512 * MIB, "device_free": 0, "stream": 0, "frames": []}
+    seen = answer(probed(tmp_path, a_snapshot([*a_step()[:9], failed])))
+    assert seen.live_bytes == (4 + 8 + 32 + 2 + 4 + 512) * MIB
+    assert any("ran out of memory" in note for note in seen.undecided)
+
+
 def test_a_job_may_say_only_what_is_known_of_the_run(tmp_path: Path) -> None:
     """A batch that the profile does not know is UNDECIDED, one that differs as well, and the same one is an answer."""
     batch = {"micro_batch_size": 4}

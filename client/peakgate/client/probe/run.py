@@ -22,8 +22,14 @@ def profile_of(path: Path, facts: dict[str, Any], *, device: int | None) -> str:
     """The profile of the run that left the snapshot; `facts`: what is known of it otherwise. Raises InputError."""
     snapshot = snapshot_of(PlainPickle(_content(path)).load(), device)
     history = history_of(snapshot)
-    measured = {"live_bytes": history.live_bytes, "reserved_bytes": history.reserved_bytes or 0}
-    named = {"snapshot": path.name, "measured": measured | {"expandable_segments": snapshot.expandable, "stacks": history.stacks}}
+    measured = {
+        "live_bytes": history.live_bytes,
+        "reserved_bytes": history.reserved_bytes or 0,
+        "expandable_segments": snapshot.expandable,
+        "stacks": history.stacks,
+        "out_of_memory": snapshot.out_of_memory,
+    }
+    named = {"snapshot": path.name, "measured": measured}
     return json.dumps(document(named | facts | _sums(history), history.start, history.entries))
 
 

@@ -5,8 +5,8 @@ Source of the format: torch/cuda/memory.py, `_snapshot` (Snapshot, Segment, Bloc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import cast
 
 from peakgate.client.errors import InputError
@@ -14,6 +14,9 @@ from peakgate.client.errors import InputError
 LARGEST_BYTES = 1 << 50
 ACTIONS = frozenset({"alloc", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap"})
 """Those that move memory; between `free_requested` and `free_completed` a block still waits for another stream."""
+
+FAILED, NOWHERE = "oom", -1
+"""A request that no memory was found for, and the address that it has not got."""
 
 GROWS = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 
@@ -44,6 +47,8 @@ class Snapshot:
     alive: dict[int, Action] | None
     reserved_bytes: int | None
     expandable: bool
+    out_of_memory: bool
+    """Whether an allocation failed for good: the run needs more than the snapshot shows."""
 
 
 def snapshot_of(data: object, device: int | None) -> Snapshot:
@@ -56,10 +61,11 @@ def snapshot_of(data: object, device: int | None) -> Snapshot:
     own = None if segments is None else [each for each in segments if _whole(each, "device", 0) == number]
     entries = [_fields(each, "device_traces") for each in traces[number]]
     return Snapshot(
-        actions=tuple(_action(each, known) for each in entries if each.get("action") in ACTIONS),
+        actions=tuple(action for each in entries for action in _actions(each, known)),
         alive=None if own is None else _alive(own, known),
         reserved_bytes=None if own is None else sum(_whole(each, "total_size") for each in own),
         expandable=any(each.get("is_expandable") is True for each in own or ()),
+        out_of_memory=any(each.get("action") == FAILED for each in entries),
     )
 
 
@@ -72,6 +78,15 @@ def _device(traces: list[list[object]], device: int | None) -> int:
     if device is None and len(recorded) > 1:
         raise InputError(f"the snapshot holds the history of several devices: name one of {recorded} with --device")
     return recorded[0] if device is None else device
+
+
+def _actions(fields: Fields, known: _Stacks) -> Iterator[Action]:
+    """What an entry moves; a request that failed is counted as one that was made for a moment."""
+    if fields.get("action") == FAILED:
+        asked = Action(name="alloc", address=NOWHERE, nbytes=_whole(fields, "size"), stream="", frames=known.of(fields.get("frames")))
+        yield from (asked, replace(asked, name="free_completed"))
+    elif fields.get("action") in ACTIONS:
+        yield _action(fields, known)
 
 
 def _action(fields: Fields, known: _Stacks) -> Action:

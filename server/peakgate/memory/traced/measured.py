@@ -19,7 +19,8 @@ def contradictions_of_run(job: Job, profile: Profile, measured: Measured, world:
         "precision.recipe": (job.precision.recipe, profile.dtype),
         "parallelism.world_size": (world if world > 1 else None, measured.world),
     }
-    out = [f"{path}: {said} is stated, {_was(run)}" for path, (said, run) in pairs.items() if said and said != run]
+    failed = ["model.profile: the run ran out of memory, and needs more than its snapshot shows"] if measured.failed else []
+    out = failed + [f"{path}: {said} is stated, {_was(run)}" for path, (said, run) in pairs.items() if said and said != run]
     stated = {
         "batch.sequence_length": job.batch.sequence_length,
         "lora": job.lora,

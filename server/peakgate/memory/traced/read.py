@@ -70,6 +70,8 @@ class Measured:
     stacks: bool
     world: int
     """Ranks of the run; 0: not known."""
+    failed: bool
+    """The run ran out of memory."""
 
 
 Word = Sized | Free | str
@@ -134,6 +136,7 @@ def _measured(data: Mapping[str, object]) -> Measured | None:
         expandable=measured.get("expandable_segments") is True,
         stacks=measured.get("stacks") is True,
         world=_whole(data, "world_size"),
+        failed=measured.get("out_of_memory") is True,
     )
 
 
