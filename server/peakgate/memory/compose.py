@@ -9,6 +9,7 @@ from peakgate.memory.by_ratio import by_ratio
 from peakgate.memory.choices import PHASES
 from peakgate.memory.counts import Counts
 from peakgate.memory.model import Described, stand_in_note
+from peakgate.memory.offload import host_bytes
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Degrees, Plan
 from peakgate.memory.prediction import LedgerLine, Prediction, Timeline, TimelinePoint
@@ -25,6 +26,7 @@ ITEMS = {
     "gradients": "gradients",
     "temporaries": "temporaries of kernels",
     "communication": "gathered weights and gradient buckets",
+    "optimizer_states": "states made in this step",
 }
 
 
@@ -74,7 +76,7 @@ def rank_of(plan: Plan, stage: Stage, states: States, resolved: Resolved, descri
         states=states,
         late=late_states(plan, states),
         outside=outside_of(plan),
-        host_bytes=_host_bytes(plan, states),
+        host_bytes=host_bytes(plan, states),
         parameters=(total, trained),
         why=_why(plan, stage),
         group=group_of(plan),
@@ -191,10 +193,3 @@ def _why(plan: Plan, stage: Stage) -> str:
         return "the last stage holds the logits"
     held = f"it holds {stage.in_flight} micro-batches in flight"
     return f"the first stage: embedding, and {held}" if stage.embeds else f"stage {stage.number}: {held}"
-
-
-def _host_bytes(plan: Plan, states: States) -> int:
-    """Host memory a node of offloaded optimizer states: three float32 copies for Adam (deepspeed ops/adam/cpu_adam.py)."""
-    if not plan.offload_optimizer:
-        return 0
-    return states.owned * 12 * min(plan.degrees.world, plan.node_gpus)

@@ -50,6 +50,7 @@ megatron | optimizer.name | adam | Megatron-LM arguments.py: --optimizer adam
 * | optimizer.implementation | foreach | torch/optim/adamw.py: foreach when no implementation is named
 huggingface | optimizer.implementation | fused | transformers training_args.py: adamw_torch_fused from torch 2.8 on
 megatron | optimizer.implementation | fused | Megatron-LM optimizer/__init__.py: Transformer Engine or Apex FusedAdam
+colossalai | optimizer.implementation | fused | colossalai/nn/optimizer/hybrid_adam.py: HybridAdam
 deepspeed | optimizer.implementation | fused | deepspeed ops/adam: FusedAdam
 torchtitan | optimizer.implementation | fused | torchtitan config: optimizer.implementation = fused
 composer | optimizer.implementation | foreach | llm-foundry optim: DecoupledAdamW over torch foreach kernels
@@ -68,6 +69,7 @@ composer | attention.implementation | flash | llm-foundry: attn_config.attn_impl
 torchtune | loss.implementation | full | torchtune recipes/configs before 0.3: torch.nn.CrossEntropyLoss
 litgpt | loss.implementation | chunked | litgpt finetune/lora.py: lm_head_chunk_size=128, chunked_cross_entropy
 * | loss.keep_logits | false | transformers trainer.py compute_loss: outputs are local
+colossalai | loss.keep_logits | true | applications/ColossalChat/coati/trainer/sft.py: the model's outputs stay named through the step
 textbook | loss.keep_logits | true | ML Systems, Lesson 6, section 3: 4sbV stays in the sum
 torch | loss.keep_logits | true | a plain loop: `logits` stays a local until it is bound again
 * | lora.method | lora | peft tuners/lora/config.py: use_dora=False
@@ -97,6 +99,7 @@ torchtitan | framework.expandable_segments | true | torchtitan run_train.sh: PYT
 torchtitan | framework.fsdp.version | 2 | torchtitan models/llama3/infra/parallelize.py: fully_shard
 torchtune | framework.fsdp.version | 2 | torchtune training/_distributed.py: fully_shard
 torch | framework.fsdp.version | 2 | torch.distributed.fsdp.fully_shard: FSDP1 is deprecated
+* | precision.fp8.recipe | delayed | Megatron-LM core/transformer/transformer_config.py: fp8_recipe = "delayed"
 * | precision.fp8.param_gather | false | Transformer Engine and torchao: switched on by hand
 torchtitan | precision.fp8.param_gather | true | torchtitan docs/float8.md: the launch line has --float8.enable_fsdp_float8_all_gather
 torchtitan | checkpointing.mode | selective | torchtitan config: activation_checkpoint.mode = "selective"
@@ -104,6 +107,7 @@ torchtitan | checkpointing.mode | selective | torchtitan config: activation_chec
 * | framework.ddp.bucket_cap_mb | 25 | torch/nn/parallel/distributed.py
 * | framework.fsdp.reshard_after_forward | true | torch/distributed/fsdp/_fully_shard/_fully_shard.py
 * | framework.zero.reduce_bucket_size | 500000000 | deepspeed/runtime/zero/config.py
+colossalai | framework.zero.reduce_bucket_size | 12582912 | colossalai/booster/plugin/low_level_zero_plugin.py: reduce_bucket_size_in_m = 12
 * | framework.zero.overlap_comm | false | deepspeed/runtime/zero/config.py
 * | framework.zero.max_live_parameters | 1000000000 | deepspeed/runtime/zero/config.py
 * | node.gpus | 8 | peakgate: the common size of a GPU node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.machine import Machine
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.roles import padded
+from peakgate.memory.roles import REBUILT, padded
 from peakgate.memory.shared_tensors import by_kind
 from peakgate.memory.stacks import Stack
 from peakgate.memory.tape import INT64, Storage, Tensor
@@ -102,4 +102,5 @@ def global_sizes(machine: Machine) -> dict[str, int]:
 
 
 def _reads_mask(core: str) -> bool:
-    return core.startswith("core_efficient") and any("mask" in line.arguments for line in BLOCKS[core].lines)
+    block = core.removeprefix(REBUILT)
+    return block.startswith("core_efficient") and any("mask" in line.arguments for line in BLOCKS[block].lines)

@@ -6,7 +6,8 @@ two units be in flight
 (_limiter_utils.py: _FreeEventQueue), so a freed one still counts until the next is there. The root's stays gathered. The backward pass
 gathers the next unit before it computes (BackwardPrefetch.BACKWARD_PRE). The gradients of the views are joined into one flat gradient
 (backward of split_with_sizes), cast to the reduce format where that is another one, and reduced into the shard on the post-backward
-stream (_runtime_utils.py: _post_backward_hook, _reduce_grad).
+stream (_runtime_utils.py: _post_backward_hook, _reduce_grad). Offloaded shards come to the GPU for their unit's all-gather (_flat_param.py:
+pre_unshard, _use_low_precision_shard), and gradients leave for the host once they are reduced.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.machine import ENDS
+from peakgate.memory.offload import on_host
 from peakgate.memory.sharding import Sharding, drop_all, drop_gradients
 from peakgate.memory.tape import Layer, Parameter, Storage
 
@@ -33,6 +35,7 @@ class FlatParameters(Sharding):
         self.census, formats = census, self.plan.formats
         self.width = ITEMSIZE[formats.compute]
         self.casts = formats.parameters != formats.compute
+        self.offloaded, self.stored = "parameters" in on_host(self.plan), ITEMSIZE[formats.parameters]
         self.root = sum(census.embedding) + sum(census.head)
         self.whole: dict[Layer, Storage] = {}
         self.leaving: Storage | None = None
@@ -99,10 +102,13 @@ class FlatParameters(Sharding):
     def _gather(self, layer: Layer, elements: int) -> None:
         if layer in self.whole:
             return
-        shard = self.buffer(self.shard_bytes(elements, self.width), PRE_UNSHARD) if self.casts else None
+        shards = [self.buffer(self.shard_bytes(elements, self.stored), PRE_UNSHARD)] if self.offloaded else []
+        if self.casts:
+            shard = self.buffer(self.shard_bytes(elements, self.width), PRE_UNSHARD)
+            drop_all(shards)
+            shards = [shard]
         self.whole[layer] = self.buffer(elements * self.width, UNSHARD)
-        if shard is not None:
-            shard.drop()
+        drop_all(shards)
         self._let_go()
 
     def _leave(self, layer: Layer) -> None:
@@ -126,7 +132,7 @@ class FlatParameters(Sharding):
         if self.gradient_itemsize != owners[0].itemsize:
             self.reducing.append(self.buffer(elements * self.gradient_itemsize, POST_BACKWARD))
         shard = self.tape.allocate(self.shard_bytes(elements, self.gradient_itemsize), "gradients", POST_BACKWARD)
-        if layer in self.shards:
+        if layer in self.shards or self.offloaded:
             shard.drop()
         else:
             self.shards[layer] = shard

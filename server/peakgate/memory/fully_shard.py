@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.machine import ENDS
+from peakgate.memory.offload import on_host
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import Sharding, drop_all, drop_gradients
 from peakgate.memory.tape import Layer, Parameter, Storage, Tensor
@@ -60,6 +61,7 @@ class FullyShard(Sharding):
         self.census, self.last = census, last
         self.width = ITEMSIZE[formats.compute]
         self.casts = formats.parameters != formats.compute
+        self.offloaded = "parameters" in on_host(self.plan)
         split = profile.splits_ends and bool(census.embedding) and bool(census.head)
         self.embedding = self._unit(census.embedding) if split else None
         self.head = self._unit(census.head if split else (*census.embedding, *census.head), reshards=False)
@@ -158,6 +160,8 @@ class FullyShard(Sharding):
             return
         inputs = self._float8_shards(unit)
         wide = sum(n * width for n, width in zip(unit.sizes, unit.itemsizes, strict=True) if width == self.width)
+        if self.offloaded:  # _fsdp_param.py, all_gather_inputs: the shards come from the host first
+            inputs.append(self.buffer(self.shard_bytes(sum(unit.sizes), ITEMSIZE[self.plan.formats.parameters]), ALL_GATHER))
         if self.casts:
             inputs.append(self.buffer(-(-wide // unit.ranks), ALL_GATHER))
         unit.output = self.buffer(unit.nbytes, ALL_GATHER)
@@ -244,7 +248,7 @@ class FullyShard(Sharding):
         self.reducing = self.buffer(elements * self.gradient_itemsize)
         drop_gradients(owners)
         shard = self.tape.allocate(-(-elements // unit.ranks) * self.gradient_itemsize, "gradients", REDUCE_SCATTER)
-        if unit.shard is None:
+        if unit.shard is None and not self.offloaded:
             unit.shard = shard
-        else:  # added to the shard of the micro-batches before
+        else:  # added to the shard of the micro-batches before, or copied to the host
             shard.drop()

@@ -102,8 +102,6 @@ log_sum_exp  | t=x y=out -t      | x(x,y): a=x c=x gx=x -a -c                 # 
 pick_masked  | y=x               | x: gx=x                                    # x[mask]: put into zeros, in place
 exponential  | y=x               | x(y): gx=x
 scale_in_place | y~x             | x: gx=x c=x d=x -d -c                      # of a view: CopySlices copies, clones and divides
-# Liger ops/fused_linear_cross_entropy.py: both gradients are made in forward, chunk by chunk
-fused_loss    | g!=w k!=x c=chunk e=chunk -c -e y=four | w,x(k,g): gx~k gw~g
 # TRL kernels/chunked_logprob.py: a tile of logits at a time, in forward and again for both gradients, which are summed in fp32 and cast
 fused_loss_tiled | m=tile:act y=rows:4 z!=rows:4 e!=rows:4 -m | x(x,z,e): m=tile:act gx=x; w(x,z,e): gw=w
 fused_loss_tiled_half | m=tile:act y=rows:4 z!=rows:4 e!=rows:4 -m | x(x,z,e): a=x:4 m=tile:act > gx=x; w(x,z,e): c=w:4 > gw=w

@@ -62,6 +62,15 @@ class Formula:
     targets: tuple[str, ...]
 
 
+@dataclass(slots=True, frozen=True)
+class Bytes:
+    """A size without a tensor: what a kernel's row calls `out`, and incoming gradients."""
+
+    rows: int
+    width: int
+    itemsize: int
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """One row of a kernel table."""

@@ -10,6 +10,7 @@ from peakgate.memory.loss_contrastive import contrastive
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.methods import distillation, preferences, rollouts, tiled
 from peakgate.memory.profiles import profile_of
+from peakgate.memory.profiles.liger import loss_kernel
 from peakgate.memory.tape import Tensor
 from peakgate.memory.vocab_parallel import in_place, vocab_parallel
 
@@ -86,9 +87,14 @@ def _chunk(machine: Machine, x: Tensor) -> Tensor:
 
 
 def _fused(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
+    """Liger transformers/model/loss_utils.py: labels are padded, then shifted."""
+    tape, dims = machine.tape, machine.dims
+    padded = tape.allocate(8 * (dims["T"] + machine.plan.micro_batch))
+    labels = tape.allocate(8 * dims["T"])
     machine.meter.enter("loss")
-    (loss,) = machine.call("fused_loss", "head", [x], machine.dims["V"])
-    x.storage.drop()
+    (loss,) = machine.call(loss_kernel(machine.plan), "head", [x], dims["V"])
+    for storage in (x.storage, padded, labels):
+        storage.drop()
     return loss, None
 
 

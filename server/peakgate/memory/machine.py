@@ -56,6 +56,8 @@ class Machine:
         self.dims = self.sizes[self.arch.pattern[-1]]
         self.profile = profile_of(plan.profile)
         self.tape = Tape(meter, self.dims)
+        fused = self.profile.linears if plan.fused_weight_gradients else {}
+        self.linears = self.profile.linears_of(plan, fused) if self.profile.linears_of and fused else fused
         self.pins = Pins(meter, self.tape.times)
         self.kinds = {kind: roles_of(plan, kind) for kind in kinds}
         self.kind = self.arch.pattern[-1]
@@ -239,8 +241,7 @@ class Machine:
             return self.roles["linear_quantised"] + nested + ("_bias" if bias else "")
         where = ("_gathered" if tag in COLUMN else "_scattered" if tag in ROW else "") if self.gathers else ""
         name = ("linear_bias" if bias else "linear") + where
-        fused = self.profile.linears if self.plan.fused_weight_gradients else {}
-        return fused.get(f"{name}.{tag}") or fused.get(name, name)
+        return self.linears.get(f"{name}.{tag}") or self.linears.get(name, name)
 
     def _quantised(self, tag: str) -> bool:
         """Every linear layer but those that the framework leaves whole."""
@@ -336,7 +337,8 @@ class Machine:
     def run_layer(self, layer: Layer, kind: str, x: Tensor) -> Tensor:
         """One layer of the given kind on its own weights."""
         before = self.layer, self.tape.layer, self.kind
-        self.layer, self.tape.layer, self.cursor[layer] = layer, layer, 0
+        pool = self.tape.pool
+        self.layer, self.tape.layer, self.cursor[layer], self.tape.pool = layer, layer, 0, self.tape.pool_of(layer)
         self.enter(kind)
         try:
             return self.block(BLOCKS[self.roles["layer"]], [x], None)
@@ -344,6 +346,7 @@ class Machine:
             while self.named_weights:
                 self.named_weights.pop().drop()
             self.layer, self.tape.layer, kind = before
+            self.tape.pool = pool
             self.enter(kind)
 
     def trait(self, name: str, default: str) -> str:

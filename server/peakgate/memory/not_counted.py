@@ -5,6 +5,7 @@ from __future__ import annotations
 from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.job import Job
 from peakgate.memory.methods.not_counted import of_method, of_phases
+from peakgate.memory.not_counted_runtime import runtime_not_counted
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
 from peakgate.memory.uncounted_placement import uncounted_placement
@@ -23,18 +24,13 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     out += of_method(job, plan)
     if profile.blocks and plan.architecture.block not in profile.blocks:
         out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
-    if plan.offload_parameters or (plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant)):
-        out.append("offload: parameters, and activations that are no checkpoints, are counted as if they stayed on the GPU")
-    layers = plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.compiled_blocks
-    if (job.precision.compute == "float8" or job.precision.fp8) and not layers:
-        out.append("precision: 8-bit products are counted as 16-bit ones")
+    out += runtime_not_counted(job, plan)
     if plan.checkpointing == "memory-budget":
-        out.append("checkpointing.mode: memory-budget is counted as none")
+        out.append("checkpointing.mode: memory-budget is counted as none, but for a budget of 0 in layers that are compiled one by one")
     own = plan.framework == "megatron"
-    if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own:
-        out.append("checkpointing.modules: only core_attn is counted")
-    if (plan.compiled and not profile.compiled and not layers) or job.framework.cuda_graphs not in (None, "none"):
-        out.append("framework: compiled kernels and CUDA graphs are not counted")
+    wrapped = plan.checkpointing == "selective" and bool(plan.recomputed)
+    if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own and not wrapped:
+        out.append("checkpointing.modules: only core_attn and mlp of Hugging Face's models are counted")
     out += of_phases(job, plan)
     if plan.lora and plan.lora.dora:
         out += _not_counted_of_dora(plan)
@@ -42,7 +38,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append(
             f"lora.base_dtype: products of 8-bit weights are counted as peft and bitsandbytes run them; {plan.framework} has its own"
         )
-    listed = own or profile.per_operation
+    listed = own or profile.per_operation or wrapped
     if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not listed:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
     out += uncounted_placement(job, plan)

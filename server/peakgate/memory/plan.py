@@ -112,6 +112,7 @@ class Plan:
     """torch.compile, as far as the profile says what it makes of a layer."""
     earlier_kernels: tuple[tuple[str, str], ...] = ()
     """Kernels of the stated versions that stand in the place of today's (`earlier.py`)."""
+    cuda_graphs: str = "none"
     pins_inputs: bool = False
     """bitsandbytes keeps the input of a 4-bit product as long as the graph lives (before 0.43: MatMul4Bit, ctx.tensors)."""
     expandable_segments: bool = False
@@ -129,6 +130,10 @@ class Plan:
     capability: tuple[int, int] | None = None
     """CUDA compute capability of the card, when it is known."""
     transformer_engine: bool = False
+    fp8: str = ""
+    """The recipe of 8-bit products, where the profile counts them."""
+    fp8_parameters: bool = False
+    """Weights of 8-bit products have no 16-bit form at all."""
     fused_weight_gradients: bool = False
     """Products add weight gradients to the main gradients themselves (Megatron-LM: gradient accumulation fusion)."""
     vocabulary_multiple: int = 0

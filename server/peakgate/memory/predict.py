@@ -26,7 +26,7 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
 
     Raises JobError naming every bad field.
     """
-    structure = None if exact else structure_of(job)
+    structure = None if exact or job.framework.cuda_graphs not in (None, "none") else structure_of(job)
     found = structure.at(job) if structure is not None else None
     if found is not None:
         return found
@@ -45,7 +45,8 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
         context_bytes=context_bytes(job.framework, capability),
         capability=capability,
     )
-    exact = exact or described.architecture.network is not None  # its list of events is short enough to be replayed always
+    # The events of a plain network are few, and how a graph's own pool fragments follows no ratio: both are replayed always.
+    exact = exact or described.architecture.network is not None or plan.cuda_graphs != "none"
     walks = [(stage, walk(plan, stage)) for stage in distinct(stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation))]
     ranks = [rank_of(plan, stage, walked.states, resolved, described) for stage, walked in walks]
     if structure is not None:

@@ -41,7 +41,7 @@ class Script:
 def play(script: Script, cap_bytes: int | None = None) -> Replayed:
     """Plays a script; raises OutOfMemoryError under a cap that is too small."""
     allocator = (ExpandableAllocator if script.expandable else CachingAllocator)(cap_bytes)
-    _events(allocator, script.load, {}, {})
+    _events(allocator, script.load, script.streams, {})
     _stays(allocator, script.resident)
     blocks: dict[int, Block] = {}
     for i, events in enumerate(script.steps):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from peakgate.memory.flat_buffers import ranks_of, run_events
+from peakgate.memory.flat_buffers import ranks_of, run_events, streams_of
 from peakgate.memory.meter import Event
 from peakgate.memory.optimizers import ROWS
 from peakgate.memory.pipeline import Stage
@@ -31,7 +31,10 @@ def scripts_of(plan: Plan, stage: Stage, recorded: Walk, resident: Sequence[Ledg
     """What a run of this plan allocates, on each rank worth a replay."""
     if profile_of(plan.profile).flat_buffers:
         runs = [run_events(plan, stage, recorded, resident, rank) for rank in ranks_of(plan)]
-        return [Script(load=load, resident=(), steps=[step] * 2, expandable=plan.expandable_segments) for load, step in runs]
+        streams = streams_of(plan, stage, recorded)
+        return [
+            Script(load=load, resident=(), steps=[step] * 2, streams=streams, expandable=plan.expandable_segments) for load, step in runs
+        ]
     late = [line for line in resident if line.category == "optimizer_states" and recorded.states.lazy_optimizer]
     return [
         Script(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peakgate.memory.cuda_graphs import static_bytes
 from peakgate.memory.methods.companions import resident_lines as companion_lines
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
@@ -24,6 +25,7 @@ def resident_lines(plan: Plan, stage: Stage, states: States, weights: list[Weigh
         LedgerLine(category="optimizer_states", item=f"{plan.optimizer} states", bytes=states.optimizer_states),
         LedgerLine(category="activations", item="input batch and position tables", bytes=tables),
         LedgerLine(category="temporaries", item="cuBLAS workspace", bytes=plan.workspace_bytes * profile.workspaces),
+        LedgerLine(category="activations", item="static buffers of CUDA graphs", bytes=static_bytes(plan)),
         LedgerLine(category="communication", item="DDP gradient buckets", bytes=buckets),
         *(profile.resident(plan, stage, weights) if profile.resident else ()),
         *companion_lines(plan, weights_of_plan),

@@ -12,7 +12,7 @@ from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.earlier import earlier_kernels, versions_of
 from peakgate.memory.fill import Resolver
 from peakgate.memory.frozen import read_frozen
-from peakgate.memory.job import Fsdp, Job, Megatron, Zero
+from peakgate.memory.job import Fp8, Fsdp, Job, Megatron, Zero
 from peakgate.memory.lengths import Lengths, lengths_of
 from peakgate.memory.methods.decide import method_of, with_method
 from peakgate.memory.not_counted import not_counted
@@ -22,6 +22,7 @@ from peakgate.memory.recipes import formats_of
 from peakgate.memory.routed import expert_shard
 from peakgate.memory.versions import asks_at_input, builds_mask, repeats_heads, saves_on_gpu
 
+PARAM_GATHER = "precision.fp8.param_gather"
 FUSION = "framework.megatron.gradient_accumulation_fusion"
 
 NODE_GPUS = int(default_of("*", "node.gpus").value)
@@ -82,10 +83,27 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
     )
-    plan = with_method(_placed(plan, job), job, fill)
+    plan = with_method(_budgeted(job, _placed(replace(plan, recomputed=_wrapped(job, plan)), job)), job, fill)
     if framework == "megatron":
         plan = _with_megatron(plan, job, fill)
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
+
+
+def _budgeted(job: Job, plan: Plan) -> Plan:
+    """A layer that is compiled by itself with a budget of 0 keeps its inputs alone, as a checkpoint does.
+
+    torch/_functorch/partitioners.py, choose_saved_values_set; between 0 and 1 a knapsack over measured run times decides.
+    """
+    profile = profile_of(plan.profile)
+    whole = plan.compiled and "full" in profile.compiled_layers and plan.architecture.block in profile.compiled_blocks
+    nothing = plan.checkpointing == "memory-budget" and job.checkpointing.budget == 0
+    return replace(plan, checkpointing="full") if whole and nothing else plan
+
+
+def _wrapped(job: Job, plan: Plan) -> frozenset[str]:
+    """Modules that a checkpoint is wrapped around one by one (torch checkpoint_wrapper.py: apply_activation_checkpointing)."""
+    profile, modules = profile_of(plan.profile), frozenset(job.checkpointing.modules)
+    return modules if plan.checkpointing == "selective" and profile.transformers and modules <= set(profile.recomputed) else frozenset()
 
 
 def _with_megatron(plan: Plan, job: Job, fill: Resolver) -> Plan:
@@ -96,11 +114,22 @@ def _with_megatron(plan: Plan, job: Job, fill: Resolver) -> Plan:
     return replace(
         plan,
         transformer_engine=engine,
+        fp8=_fp8(job, fill),
+        fp8_parameters=_in_8_bits(job) and fill.flag(job.precision.fp8.param_gather if job.precision.fp8 else None, PARAM_GATHER),
         attention=plan.attention if engine else "eager",
         fused_weight_gradients=plan.lora is None and fill.flag(details.gradient_accumulation_fusion, FUSION),
         vocabulary_multiple=profile_of("megatron").vocabulary_multiple,
         recomputed=frozenset(modules) if plan.checkpointing == "selective" else frozenset(),
     )
+
+
+def _fp8(job: Job, fill: Resolver) -> str:
+    """The recipe of Transformer Engine's 8-bit products; empty without any."""
+    return fill.text(job.precision.fp8.recipe if job.precision.fp8 else None, "precision.fp8.recipe") if _in_8_bits(job) else ""
+
+
+def _in_8_bits(job: Job) -> bool:
+    return job.precision.compute == "float8" or job.precision.fp8 is not None
 
 
 def _lengths(job: Job, architecture: Architecture, fill: Resolver) -> Lengths:
@@ -133,8 +162,9 @@ def _placed(plan: Plan, job: Job) -> Plan:
         compiled=job.framework.compile or False,
         fsdp_version=fsdp.version or int(default_of(plan.framework, "framework.fsdp.version").value),
         float8_gather=_float8_gather(job, plan.framework),
+        cuda_graphs=job.framework.cuda_graphs or "none",
         reshard_after_forward=_reshards(fsdp, plan),
-        reduce_bucket_elements=zero.reduce_bucket_size or 500_000_000,
+        reduce_bucket_elements=zero.reduce_bucket_size or int(default_of(plan.framework, "framework.zero.reduce_bucket_size").value),
         overlap_comm=zero.overlap_comm or False,
         max_live_elements=zero.max_live_parameters or 1_000_000_000,
         bucket_view=bool(job.framework.ddp and job.framework.ddp.gradient_as_bucket_view),
@@ -158,9 +188,11 @@ def _reshards(fsdp: Fsdp, plan: Plan) -> bool:
 
 def _float8_gather(job: Job, framework: str) -> bool:
     """Weights gathered in 8 bits: stated, or the framework's choice for 8-bit products."""
-    stated = job.precision.fp8.param_gather if job.precision.fp8 else None
-    if stated is not None:
-        return stated
+    fp8 = job.precision.fp8 or Fp8()
+    if fp8.param_gather is not None:
+        return fp8.param_gather
+    if fp8.recipe not in (None, "current"):  # torchao float8/config.py: enable_fsdp_float8_all_gather is for scales of whole tensors
+        return False
     return job.precision.compute == "float8" and default_of(framework, "precision.fp8.param_gather").value == "true"
 
 
@@ -195,6 +227,8 @@ def _loss(job: Job, fill: Resolver) -> str:
     """How the loss is computed: Megatron-LM's split the vocabulary, the fused one in place."""
     if job.loss.implementation is None and job.framework.megatron and job.framework.megatron.cross_entropy_fusion:
         return "in-place"
+    if job.loss.implementation is None and "fused_linear_cross_entropy" in job.framework.fused_kernels:
+        return "fused"
     stated = fill.text(job.loss.implementation, "loss.implementation")
     return {"fused": "in-place", "full": "vocab-parallel"}.get(stated, stated) if fill.framework == "megatron" else stated
 

@@ -8,7 +8,8 @@ from peakgate.memory.frozen import is_frozen
 from peakgate.memory.library import BLOCKS, KERNELS
 from peakgate.memory.parallel import divided
 from peakgate.memory.plan import Plan
-from peakgate.memory.profiles import FUSED_KERNELS, profile_of
+from peakgate.memory.profiles import profile_of
+from peakgate.memory.profiles.liger import replaced
 from peakgate.memory.tape import Tensor
 
 
@@ -39,8 +40,8 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
         }
         roles["softmax_up"] = "softmax_fp32"  # aten autocast_mode.h: softmax is in the list of fp32_set_opt_dtype
     renames = dict(profile.renames)
-    for kernel in sorted(plan.fused_kernels):
-        renames |= FUSED_KERNELS.get(kernel, {})
+    if profile.transformers:
+        renames |= replaced(plan)
     renames |= plan.earlier_kernels
     roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
     roles |= profile.blocks.get(arch.block, {})

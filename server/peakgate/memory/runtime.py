@@ -41,6 +41,9 @@ FIRST_COMMUNICATOR_BYTES = 688_000_000
 NEXT_COMMUNICATOR_BYTES = 16 * 10 * 1024 * 1024
 """16 channels of 10 MiB (nccl src/init.cc: LL, LL128 and Simple buffers; 10,485,760 B in github.com/NVIDIA/nccl/issues/1685)."""
 
+MULTIPROCESSORS = {(7, 0): 80, (7, 5): 72, (8, 0): 108, (8, 6): 84, (8, 9): 142, (9, 0): 132, (10, 0): 148, (12, 0): 188}
+"""Of the largest card of a compute capability (NVIDIA's architecture white papers); the buffer of partial sums is at most 3 MB."""
+
 
 def workspace_bytes(capability: Capability | None) -> int:
     """Bytes of one library workspace on a card of this compute capability (None: not known)."""

@@ -13,9 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from peakgate.memory.dtypes import ITEMSIZE, QUANTISED, stored_bytes
+from peakgate.memory.offload import on_host
 from peakgate.memory.optimizers import PAGED_FROM, ROWS, StepTemporary, step_temporary
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
+from peakgate.memory.profiles.megatron_fp8 import in_8_bits
 from peakgate.memory.tape import Parameter
 
 SHARDED_FROM = {
@@ -74,11 +76,12 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM], "optimizer")
     optimizer = int(owned * per_element) + counters
     gradient_bytes = _owned(plan, trained, "gradients") * _gradient_itemsize(plan)
+    host = on_host(plan)
     return States(
-        parameters=_parameter_bytes(plan, listed),
+        parameters=0 if "parameters" in host else _parameter_bytes(plan, listed),
         gradients=gradient_bytes if formats.resident_gradients else 0,
-        master_weights=0 if plan.offload_optimizer else _owned(plan, trained, "optimizer") * ITEMSIZE[formats.master_weights],
-        optimizer_states=0 if plan.offload_optimizer else optimizer,
+        master_weights=0 if "master_weights" in host else _owned(plan, trained, "optimizer") * ITEMSIZE[formats.master_weights],
+        optimizer_states=0 if "optimizer_states" in host else optimizer,
         elements=elements,
         trainable=trainable,
         trained_bytes=gradient_bytes,
@@ -127,7 +130,10 @@ def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
     """Weights as they are stored: quantised where the base is, adapters in their own format."""
     lora = plan.lora
     if lora is None:
-        return _owned(plan, weights, "parameters") * ITEMSIZE[plan.formats.parameters]
+        narrow = [w for w in weights if in_8_bits(plan, w)] if plan.fp8_parameters else []
+        wide = [w for w in weights if w not in narrow]
+        parts = ((plan.formats.parameters, wide), ("float8", narrow))
+        return sum(_owned(plan, listed, "parameters") * ITEMSIZE[name] for name, listed in parts)
     total = 0
     for weight in weights:
         if weight.trainable:
@@ -160,7 +166,7 @@ def step_temporary_bytes(plan: Plan, states: States) -> int:
     if plan.in_backward:  # an optimizer for each parameter: what is a copy of all is one of the largest
         temporary = StepTemporary(largest=temporary.all + temporary.largest)
     trained, itemsize = states.owned, ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
-    partition = _partition_bytes(plan, trained)
+    partition = _partition_bytes(plan, trained, states.largest)
     return int((temporary.all * trained + temporary.largest * min(states.largest, trained)) * itemsize) + partition
 
 
@@ -168,13 +174,15 @@ SUB_GROUP = 1_000_000_000
 """deepspeed runtime/zero/config.py: sub_group_size, in elements."""
 
 
-def _partition_bytes(plan: Plan, trained: int) -> int:
+def _partition_bytes(plan: Plan, trained: int, largest: int) -> int:
     """DeepSpeed's step on the rank's partition of the gradients: flattened (a copy) and cast to float32 (stage_1_and_2.py: step,
     get_flat_partition); stage 3 casts one sub-group at a time (stage3.py: _prepare_sub_group)."""
     formats = plan.formats
     itemsize = ITEMSIZE[formats.gradients]
     if not plan.degrees.sharding.startswith("zero") or formats.master_weights != "float32" or itemsize == ITEMSIZE["float32"]:
         return 0
+    if profile_of(plan.profile).low_level_zero:  # low_level_optim.py, step: all shards in fp32 beside the 16-bit ones, norms in float64
+        return ITEMSIZE["float32"] * trained + 2 * ITEMSIZE["float32"] * -(-largest // plan.degrees.shard)
     if plan.degrees.sharding == "zero3":
         return ITEMSIZE["float32"] * min(trained, SUB_GROUP)
     return (ITEMSIZE["float32"] + itemsize) * trained

@@ -11,6 +11,7 @@ from peakgate.memory.census import Census, by_mesh, smallest
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.collectives import sharding_of, shards
 from peakgate.memory.compiled import compiled_layer
+from peakgate.memory.cuda_graphs import pool_of
 from peakgate.memory.dora import dora
 from peakgate.memory.embedding import embedded, global_sizes, mask_width, received_tables
 from peakgate.memory.inputs import input_bytes
@@ -19,6 +20,7 @@ from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
 from peakgate.memory.methods.companions import passes
 from peakgate.memory.multi_token import with_further_losses
+from peakgate.memory.offload import on_host
 from peakgate.memory.optimizers import step_temporary, temporary_events
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.pipeline_loop import PipelineLoop
@@ -174,6 +176,8 @@ class ForwardPass:
         self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
         self.machine.companions = passes(plan, partial(self._beside, each=each))
         tape = self.machine.tape
+        tape.pool_of = pool_of(plan)
+        tape.pool = tape.pool_of(ENDS)
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
 
     def _sharding(self, *, counting: bool, rootless: bool) -> Sharding:
@@ -192,7 +196,8 @@ class ForwardPass:
         in_flight = {key: size * others // self.stage.chunks for key, size in (held or {}).items()}
         if held:
             in_flight["activations"] += self.stage.waiting * self.waiting // self.stage.chunks
-        numbers = {key: meter.add(size, size, key) for key, size in in_flight.items()}
+        pool = tape.pool_of((1, 0))
+        numbers = {key: meter.add(size, size, key, pool) for key, size in in_flight.items()}
         meter.enter("forward")
         self.sharding.begin()
         before = meter.blocks_now("activations")
@@ -216,7 +221,7 @@ class ForwardPass:
             storage.drop()
         self.drop_outputs()
         for key, size in in_flight.items():
-            meter.sub(size, size, key, numbers[key])
+            meter.sub(size, size, key, numbers[key], pool)
         machine.pins.step_ended(named=machine.profile.holds_graph)
 
     def _backward(self, loss: Tensor) -> None:
@@ -362,14 +367,14 @@ class ForwardPass:
             storage = copy.storage
             if storage.holders == 1 and layer != ENDS:
                 more = machine.tape.times[layer[0]] - 1
-                self.meter.sub(more * storage.nbytes, more * storage.block, storage.category, storage.number)
+                self.meter.sub(more * storage.nbytes, more * storage.block, storage.category, storage.number, storage.stream)
             storage.drop()
         machine.copies = {}
 
     # ---- optimizer
     def optimize(self, states: States, weights: list[Weight]) -> None:
         """The temporaries of the optimizer's step, on top of all gradients."""
-        if profile_of(self.plan.profile).optimizer_temporaries and not self.plan.offload_optimizer:
+        if profile_of(self.plan.profile).optimizer_temporaries and "optimizer_states" not in on_host(self.plan):
             self._temporary(step_temporary_bytes(self.plan, states), weights)
         self.meter.mark_high("optimizer step")
         self.meter.enter("end")

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from peakgate.memory.kernels import NO_FORMULA, Formula, Kernel, Size, Step
+from peakgate.memory.kernels import NO_FORMULA, Bytes, Formula, Kernel, Size, Step
 from peakgate.memory.meter import Meter
 from peakgate.memory.selective import Operations
 
@@ -52,13 +52,13 @@ class Storage:
 
     def empty(self) -> None:
         """Its memory is freed while it stays named (untyped_storage().resize_(0)) …"""
-        self.meter.sub(self.nbytes, self.block, self.category, self.number)
+        self.meter.sub(self.nbytes, self.block, self.category, self.number, self.stream)
         self.emptied, self.nbytes, self.block = self.nbytes, 0, 0
 
     def refill(self) -> None:
         """… and allocated again."""
         self.nbytes, self.block, self.emptied = self.emptied, self.meter.block_bytes(self.emptied), 0
-        self.number = self.meter.add(self.nbytes, self.block, self.category)
+        self.number = self.meter.add(self.nbytes, self.block, self.category, self.stream)
 
     def become(self, category: str) -> None:
         """A temporary that autograd saves is an activation from then on; one that a parameter takes over is a gradient."""
@@ -141,15 +141,6 @@ class RecomputedError(Exception):
     """The last tensor that the backward pass needs has been rebuilt: stop here (torch.utils.checkpoint, early stop)."""
 
 
-@dataclass(slots=True, frozen=True)
-class _Bytes:
-    """A size without a tensor."""
-
-    rows: int
-    width: int
-    itemsize: int
-
-
 def wants_gradient(operand: Operand) -> bool:
     """Whether a gradient flows into it."""
     return operand.trainable if isinstance(operand, Parameter) else operand.node is not None
@@ -172,18 +163,20 @@ class Tape:
         self.scratch = False  # a recomputation: its nodes are thrown away
         self.packing = True  # False inside a checkpointed segment: nothing is kept
         self.stop_after: int | None = None
+        self.pool = ""  # of a CUDA graph, while it is captured
         self.layer: Layer = (0, 0)
         self.times: dict[int, int] = {0: 1}
         self.operations = Operations()
-        self.before_layer: Callable[[Layer], None] | None = None
-        self.after_layer: Callable[[Layer], None] | None = None
+        self.pool_of: Callable[[Layer], str] = lambda _: ""
+        self.before_layer: Callable[[Layer], None] = lambda _: None
+        self.after_layer: Callable[[Layer], None] = lambda _: None
 
     # ---- forward
     def allocate(self, nbytes: int, category: str = "temporaries", stream: str = "") -> Storage:
         """A new allocation, held once; `stream`: the CUDA stream that makes it, where it is not the model's own."""
-        return Storage(nbytes, category, self.meter, stream)
+        return Storage(nbytes, category, self.meter, stream or self.pool)
 
-    def size(self, size: Size, operands: Mapping[str, Operand | _Bytes]) -> int:
+    def size(self, size: Size, operands: Mapping[str, Operand | Bytes]) -> int:
         """Bytes of a step of a kernel's row."""
         base = operands.get(size.name)
         if base is None:
@@ -215,7 +208,7 @@ class Tape:
         self, kernel: Kernel, node: Node | None, operands: dict[str, Operand], shapes: dict[str, Shape], category: str
     ) -> tuple[dict[str, Tensor], list[Storage]]:
         """Allocates outputs and by-products; the second list holds what only the kernel itself names."""
-        sizes: dict[str, Operand | _Bytes] = {**operands, "out": _Bytes(*next(iter(shapes.values())))}
+        sizes: dict[str, Operand | Bytes] = {**operands, "out": Bytes(*next(iter(shapes.values())))}
         made: dict[str, Tensor] = {}
         own: dict[str, Storage] = {}
         kept = self.operations.begin(kernel.name)
@@ -311,13 +304,13 @@ class Tape:
 
     def enter(self, layer: Layer) -> None:
         """The backward pass begins a layer."""
-        if self.before_layer:
-            self.before_layer(layer)
+        self.pool = self.pool_of(layer)
+        self.before_layer(layer)
 
     def leave(self, layer: Layer) -> None:
         """The backward pass is done with a layer."""
-        if self.after_layer:
-            self.after_layer(layer)
+        self.pool = self.pool_of((0, 0))
+        self.after_layer(layer)
 
     def play(self, node: Node) -> None:
         """Runs a node backward if a gradient has reached it."""
@@ -338,9 +331,9 @@ class Tape:
 
     def _gradients(self, node: Node) -> tuple[dict[str, Storage], list[Storage]]:
         """Runs the rules: the gradients by target, and what else is still allocated."""
-        sizes: dict[str, Operand | _Bytes] = dict(node.operands)
+        sizes: dict[str, Operand | Bytes] = dict(node.operands)
         for name, storage in node.grads.items():
-            sizes["g" + name] = _Bytes(storage.nbytes, 1, 1)
+            sizes["g" + name] = Bytes(storage.nbytes, 1, 1)
         env: dict[str, Storage] = {}
         self._take(node.formula.steps, node, env, sizes)
         late = node.formula.late
@@ -352,7 +345,7 @@ class Tape:
         results = {name[1:]: storage for name, storage in env.items() if name[0] == "g" and name[1:] in node.operands}
         return results, [storage for name, storage in env.items() if name[1:] not in results]
 
-    def _take(self, steps: tuple[Step, ...], node: Node, env: dict[str, Storage], sizes: Mapping[str, Operand | _Bytes]) -> None:
+    def _take(self, steps: tuple[Step, ...], node: Node, env: dict[str, Storage], sizes: Mapping[str, Operand | Bytes]) -> None:
         for step in steps:
             if step.free:
                 env.pop(step.name).drop()

@@ -196,7 +196,7 @@ def test_data_and_shard_degrees(changes: dict[str, Value], world: int, want: tup
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
-        ({"framework.name": "colossalai"}, "framework.name"),
+        ({"framework.name": "colossalai", "parallelism.sharding": "zero3"}, "parallelism.sharding"),
         ({"method.name": "ppo"}, "method.name"),
         ({"method.name": "distill"}, "method.teacher"),
         ({"offload.activations": "cpu"}, "offload"),
@@ -205,7 +205,7 @@ def test_data_and_shard_degrees(changes: dict[str, Value], world: int, want: tup
         ({"checkpointing.mode": "memory-budget"}, "checkpointing.mode"),
         ({"checkpointing.mode": "selective", "attention.implementation": "flash"}, "checkpointing.mode"),
         ({"framework.compile": True}, "framework"),
-        ({"framework.cuda_graphs": "per-layer"}, "framework"),
+        ({"framework.cuda_graphs": "per-layer"}, "framework.cuda_graphs"),
         ({"save.full_state_dict": True, "framework.name": "megatron"}, "save"),
         ({"parallelism.context": 2, "attention.implementation": "eager"}, "parallelism.context"),
         ({"parallelism.expert": 2}, "parallelism"),
@@ -221,7 +221,7 @@ def test_what_is_not_counted_is_said(changes: dict[str, Value], want: str) -> No
     ("job", "want"),
     [
         (replace(a_job({"checkpointing.mode": "full", "checkpointing.every": 2}), frozen=("layers.0",)), "frozen"),
-        (replace(a_job(), checkpointing=Checkpointing(mode="selective", modules=("mlp",))), "checkpointing.modules"),
+        (replace(a_job(), checkpointing=Checkpointing(mode="selective", modules=("moe_act",))), "checkpointing.modules"),
         (replace(a_job(), method=Method(teacher=Model(preset="gpt2"))), "method"),
         (a_job(lora=Lora(method="dora", base_dtype="nf4")), "lora.method"),
         (a_job({"framework.name": "litgpt"}, lora=Lora(base_dtype="int8")), "lora.base_dtype"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from peakgate.memory import kernels
 from peakgate.memory.blocks import parse
-from peakgate.memory.profiles import megatron_bert, megatron_routed, megatron_t5
+from peakgate.memory.profiles import megatron_bert, megatron_fp8, megatron_routed, megatron_t5
 from peakgate.memory.profiles.megatron_resident import resident
 from peakgate.memory.profiles.profile import Profile
 
@@ -36,6 +36,7 @@ cross_entropy_in_place | y=out:4 l=out:12 -l | x(x): gx~x
 """)
     | megatron_routed.KERNELS
     | megatron_t5.KERNELS
+    | megatron_fp8.KERNELS
 )
 
 BLOCKS = (
@@ -154,6 +155,7 @@ PROFILE = Profile(
     rows=megatron_routed.ROWS,
     recomputed={"core_attn": ("core",), "mlp": ("feed_forward",), "moe_act": ("expert_tail",)},
     linears={name: name + "_te" for name in _VARIANTS} | {"linear_gathered.head": "linear_buffered"},
+    linears_of=megatron_fp8.linears,
     workspaces=0,
     tables=False,
     resident=resident,
@@ -163,4 +165,5 @@ PROFILE = Profile(
     zero_buckets=False,
     flat_buffers=True,
     vocabulary_multiple=128,
+    fused=frozenset({"rms_norm", "layer_norm", "swiglu", "rope"}),
 )

@@ -40,6 +40,8 @@ class Profile:
     """Modules of selective checkpointing, and the roles that are then segments of their own."""
     linears: Mapping[str, str] = field(default_factory=dict)
     """Kernels of linear layers whose weight gradients are added up inside the product (`plan.fused_weight_gradients`)."""
+    linears_of: Callable[[Plan, Mapping[str, str]], Mapping[str, str]] | None = None
+    """What a plan makes of `linears`: products in 8 bits have kernels of their own."""
     resident: Callable[[Plan, Stage, list[Weight]], list[LedgerLine]] | None = None
     """What else lives all step long: workspaces, tables, buffers."""
     splits_backward: bool = False
@@ -52,6 +54,8 @@ class Profile:
     """Micro-batches before the last of a step run under no_sync: FSDP then adds up whole gradients."""
     zero_buckets: bool = True
     """Sharded gradients and parameters go through DeepSpeed's buckets."""
+    low_level_zero: bool = False
+    """They go through ColossalAI's buckets (`low_level_zero.py`)."""
     flat_buffers: bool = False
     """Weights and gradients are moved into one buffer each after the model is built."""
     vocabulary_multiple: int = 0
@@ -96,6 +100,11 @@ class Profile:
     """The embedding is a unit of FSDP2 of its own, and so is the last norm with the head."""
     keeps_last_unit: bool = False
     """The last layer stays gathered between forward and backward."""
+
+    transformers: bool = False
+    """Whether it trains Hugging Face's own modules, which a library of kernels may patch …"""
+    fused: frozenset[str] = frozenset()
+    """… and which kernels its own modules are fused with anyway."""
 
     newest_capability: int = 1 << 10
     """The last major compute capability on which this age of the framework runs."""
