@@ -87,7 +87,8 @@ def levers(draw: st.DrawFn, layers: int) -> dict[str, Value]:
 def jobs(draw: st.DrawFn, /, *, with_adapters: bool = True, **fixed: Value) -> Job:
     """A legal job; `fixed` are levers with one value, their dots written as two underscores."""
     model = draw(transformers())
-    changes = draw(levers(model.layers or 1)) | {path.replace("__", "."): value for path, value in fixed.items()}
+    stages = 1 if model.block == "clip" else model.layers or 1  # what its towers send each other between stages is not counted
+    changes = draw(levers(stages)) | {path.replace("__", "."): value for path, value in fixed.items()}
     lora = draw(st.none() | adapters()) if with_adapters else None
     return a_job(changes, model=model, lora=lora)
 

@@ -16,6 +16,7 @@ from peakgate.memory.change import Value, with_changes
 from peakgate.memory.choices import CATEGORIES, CHOICES, PHASES
 from peakgate.memory.favourable import favourable
 from peakgate.memory.job import Job, Lora, Transformer
+from peakgate.memory.methods.rows import METHODS
 from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError, Prediction
@@ -252,3 +253,11 @@ def test_every_family_walks_in_every_framework(block: str) -> None:
             "checkpointing.mode": next(ways),
         }
         assert predict(a_job(changes, model=model)).allocated_bytes > 0
+
+
+@pytest.mark.parametrize("block", MODELLED)
+def test_every_family_takes_every_method(block: str) -> None:
+    """Each method with an evaluation, a full state dict and a frozen embedding has a figure whose ledger sums."""
+    for method in METHODS:
+        changes = {"method.name": method, "evaluate.micro_batch_size": 2, "save.full_state_dict": True}
+        assert_sound(predict(replace(a_job(changes, model=a_transformer(block)), frozen=("embed_tokens", "layers.0"))))
