@@ -39,7 +39,37 @@ BATCHES = ((1, 1000), (2, 2048), (1, 8192))
 RANKS = 8
 
 
+UNIT_MODELS = ("llama-3.2-1b", "llama-3.1-8b", "llama-2-13b")
+UNIT_BATCHES = ((1, 4096), (1, 8192), (2, 8192))
+"""torchtitan's own configurations train on 4,096 and 8,192 tokens (models/llama3/train_configs)."""
+VERSIONS = ("0.0", "0.2.1")
+
+
 def jobs() -> Iterator[Job]:
+    """Those on Hugging Face's kernels, and those of FSDP2's units on torchtitan's."""
+    yield from flat_jobs()
+    yield from unit_jobs()
+
+
+def unit_jobs() -> Iterator[Job]:
+    """Every combination of torchtitan's ages, with eager and with compiled layers."""
+    for name, (micro_batch, sequence), mode, expandable, version, compiled in itertools.product(
+        UNIT_MODELS, UNIT_BATCHES, ("none", "full", "selective"), (False, True), VERSIONS, (False, True)
+    ):
+        if compiled and mode == "none":  # not counted
+            continue
+        yield Job(
+            model=Model(preset=name),
+            batch=Batch(micro_batch_size=micro_batch, sequence_length=sequence),
+            precision=Precision(recipe="fsdp-bf16"),
+            optimizer=Optimizer(name="adamw", implementation="fused"),
+            checkpointing=Checkpointing(mode=mode),
+            parallelism=Parallelism(sharding="fsdp", world_size=RANKS),
+            framework=Framework(name="torchtitan", version=version, compile=compiled, expandable_segments=expandable),
+        )
+
+
+def flat_jobs() -> Iterator[Job]:
     """Every combination."""
     for name, (micro_batch, sequence), mode, adapters, sharding, expandable in itertools.product(
         MODELS, BATCHES, ("none", "full"), (False, True), ("none", "fsdp"), (False, True)

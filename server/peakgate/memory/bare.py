@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from peakgate.memory.compose import group_of, of_model, whole_model
 from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.earlier import versions_of
 from peakgate.memory.fill import Resolver
 from peakgate.memory.job import Job
 from peakgate.memory.model import Described
@@ -63,7 +64,7 @@ def states_only(job: Job, described: Described, world: int) -> Prediction:
 def _bare_states(job: Job, parameters: int) -> tuple[list[LedgerLine], int, int, tuple[str, ...]]:
     """States of a parameter count by the recipe's formats, unsharded unless a shard degree is stated."""
     framework = job.framework.name or "huggingface"
-    fill = Resolver(framework, [])
+    fill = Resolver(framework, [], versions_of(framework, job.framework))
     formats = formats_of(job.precision, fill.text(job.precision.recipe, "precision.recipe"))
     optimizer = fill.text(job.optimizer.name, "optimizer.name")
     shard = job.parallelism.shard_degree or 1

@@ -24,5 +24,6 @@ def by_ratio(plan: Plan, counts: Counts, base: int, allocated: int) -> tuple[int
 def pool_bytes(counts: Counts, base: int) -> tuple[int, int]:
     """(compute stream, other streams): what each stream's pools hold at their highest, whenever it is."""
     others = sum(size for stream, size in counts.pools.items() if stream != COMPUTE)
-    at_loss = base + counts.blocks["backward"] - others if "backward" in counts.blocks else 0
-    return max(base + counts.pools.get(COMPUTE, 0), at_loss + counts.hole), others
+    highest, hole = counts.pools.get(COMPUTE, 0), counts.hole
+    at_loss = [counts.blocks["backward"], counts.blocks["loss"] + hole] if hole and "loss" in counts.blocks else [0]
+    return base + max(highest, min(highest, *at_loss) + hole), others

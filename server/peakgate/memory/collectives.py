@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakgate.memory.flat_parameter import FlatParameters
+from peakgate.memory.flat_parameter import AddsUpWhole, FlatParameters
 from peakgate.memory.fully_shard import FullyShard
+from peakgate.memory.fully_shard_added import FullyShardAdded
+from peakgate.memory.fully_shard_pipeline import FullyShardPipeline
 from peakgate.memory.low_level_zero import LowLevelZero
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import BUCKETED, SHARDED, Sharding
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from peakgate.memory.machine import Machine
     from peakgate.memory.plan import Plan
     from peakgate.memory.tape import Layer
+
+FSDP2 = 2
 
 
 def shards(plan: Plan) -> bool:
@@ -31,4 +35,9 @@ def sharding_of(machine: Machine, census: Census | None, last: Layer) -> Shardin
         return Sharding(machine)
     if plan.degrees.sharding in BUCKETED:
         return (LowLevelZero if profile_of(plan.profile).low_level_zero else Zero)(machine, census)
-    return FullyShard(machine, census, last) if plan.fsdp_version == 2 else FlatParameters(machine, census)
+    whole = plan.accumulation > 1 and profile_of(plan.framework).adds_up_whole
+    if plan.fsdp_version == FSDP2 and plan.degrees.pipeline > 1:
+        return FullyShardPipeline(machine, census, last)
+    if plan.fsdp_version == FSDP2:
+        return (FullyShardAdded if whole else FullyShard)(machine, census, last)
+    return (AddsUpWhole if whole else FlatParameters)(machine, census)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from peakgate.memory.counts import Counts
+from peakgate.memory.choices import PHASES
+from peakgate.memory.counts import Counts, gradients_left
 from peakgate.memory.dominance import largest
 from peakgate.memory.forms import Form, UntraceableError, added, terms_of
 from peakgate.memory.hole import hole_bytes
 from peakgate.memory.inputs import input_bytes
-from peakgate.memory.meter import Point
+from peakgate.memory.meter import High, Point
+from peakgate.memory.phases import other_phases
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.pools import COMPUTE
@@ -23,7 +25,7 @@ from peakgate.memory.program import Evaluate, Program
 from peakgate.memory.recorder import Moment, Recorder, Span
 from peakgate.memory.resident import resident_lines
 from peakgate.memory.states import States
-from peakgate.memory.step import PHASES, run, saved_bytes_per_layer
+from peakgate.memory.step import run, saved_bytes_per_layer
 from peakgate.memory.trace import Terms, Trace
 
 Shape = tuple[int, ...]
@@ -48,6 +50,8 @@ class CompiledStep:
     streams: tuple[str, ...]
     lines: tuple[LedgerLine, ...]
     spans: Sequence[Span]
+    others: Mapping[str, High]
+    """Phases outside the step, which do not depend on its shape."""
     parts: dict[tuple[int, int], Evaluate] = field(default_factory=dict)
     timeline: Evaluate | None = None
 
@@ -59,9 +63,10 @@ class CompiledStep:
         (saved, hole, *sizes), highs = found
         count = len(self.phases)
         return Counts(
-            blocks={phase: highs[i][0] for i, phase in enumerate(self.phases)},
-            live=highs[count][0],
-            by=lambda phase: self._parts(shape, self.phases.index(phase), highs[self.phases.index(phase)][1]),
+            blocks={phase: highs[i][0] for i, phase in enumerate(self.phases)}
+            | {phase: high.blocks for phase, high in self.others.items()},
+            live=max(highs[count][0], *(high.live for high in self.others.values())) if self.others else highs[count][0],
+            by=lambda phase: self._parts(shape, phase, highs),
             pools={stream: highs[count + 1 + i][0] for i, stream in enumerate(self.streams)},
             hole=hole,
             points=lambda: self._points(shape),
@@ -69,11 +74,15 @@ class CompiledStep:
             saved=saved,
         )
 
-    def _parts(self, shape: Shape, phase: int, place: int) -> Mapping[str, int]:
-        by = self.ledgers[phase][place]
-        if (phase, place) not in self.parts:
-            self.parts[phase, place] = Program(self.trace).function(self.variables, by.values(), ())
-        sizes, _ = self.parts[phase, place](*shape) or ((), ())
+    def _parts(self, shape: Shape, phase: str, highs: tuple[tuple[int, int], ...]) -> Mapping[str, int]:
+        if phase in self.others:
+            return self.others[phase].by
+        number = self.phases.index(phase)
+        place = highs[number][1]
+        by = self.ledgers[number][place]
+        if (number, place) not in self.parts:
+            self.parts[number, place] = Program(self.trace).function(self.variables, by.values(), ())
+        sizes, _ = self.parts[number, place](*shape) or ((), ())
         return dict(zip(by, sizes, strict=True))
 
     def _points(self, shape: Shape) -> list[Point]:
@@ -90,13 +99,15 @@ class CompiledStep:
 
 def compile_step(plan: Plan, stage: Stage) -> CompiledStep:
     """Walks a rank of a plan with variables in place of its shape. Raises UntraceableError where a walk needs the plain numbers."""
+    if plan.companions or plan.evaluation_batch:
+        raise UntraceableError("other models and batches have shapes of their own")
     trace = Trace()
     shape = [plan.micro_batch, plan.sequence, *([plan.target] if plan.target else [])]
     forms: list[int] = [Form(trace, {(trace.variable(size),): 1}) for size in shape]
     if plan.architecture.traits.get("inputs") in FIXED:
         trace.holds("==", terms_of(forms[1] - plan.sequence))
         forms[1] = plan.sequence
-    traced = replace(plan, micro_batch=forms[0], sequence=forms[1], target=forms[2] if plan.target else 0)
+    traced = replace(plan, micro_batch=forms[0], sequence=forms[1], target=forms[2] if plan.target else 0, completion=forms[1])
     profile = profile_of(plan.profile)
     recorder = Recorder(trace, profile.ignored, rounds=profile.rounds)
     step, _, states, weights = run(traced, stage, recorder)
@@ -106,10 +117,19 @@ def compile_step(plan: Plan, stage: Stage) -> CompiledStep:
     lines = resident_lines(traced, stage, states, weights, tables)
     saved = saved_bytes_per_layer(traced, Recorder(trace, profile.ignored))
     plain = [saved, hole_bytes(traced, stage), *(line.bytes for line in lines)]
-    return _written(trace, recorder, states, lines, [terms_of(size) for size in plain], len(shape))
+    others = other_phases(plan, stage, gradients_left(plan, states))
+    return _written(trace, recorder, states, lines, [terms_of(size) for size in plain], len(shape), others)
 
 
-def _written(trace: Trace, recorder: Recorder, states: States, lines: list[LedgerLine], plain: list[Terms], variables: int) -> CompiledStep:
+def _written(
+    trace: Trace,
+    recorder: Recorder,
+    states: States,
+    lines: list[LedgerLine],
+    plain: list[Terms],
+    variables: int,
+    others: Mapping[str, High],
+) -> CompiledStep:
     phases = tuple(phase for phase in PHASES if phase in recorder.moments)
     moments = [_highest(trace, recorder.moments[phase]) for phase in phases]
     every = [moment for kept in recorder.moments.values() for moment in kept]
@@ -129,6 +149,7 @@ def _written(trace: Trace, recorder: Recorder, states: States, lines: list[Ledge
         streams=streams,
         lines=tuple(replace(line, bytes=0) for line in lines),
         spans=recorder.spans,
+        others=others,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from peakgate.memory.by_ratio import by_ratio
+from peakgate.memory.choices import PHASES
 from peakgate.memory.counts import Counts
 from peakgate.memory.model import Described, stand_in_note
 from peakgate.memory.offload import host_bytes
@@ -15,9 +16,9 @@ from peakgate.memory.prediction import LedgerLine, Prediction, Timeline, Timelin
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.reserved import replayed
 from peakgate.memory.resolve import Resolved
-from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes
+from peakgate.memory.runtime import communication_bytes
 from peakgate.memory.states import States
-from peakgate.memory.step import PHASES, census
+from peakgate.memory.step import census
 
 ITEMS = {
     "activations": "saved for the backward pass",
@@ -27,6 +28,13 @@ ITEMS = {
     "communication": "gathered weights and gradient buckets",
     "optimizer_states": "states made in this step",
 }
+
+
+BEFORE_STEP = ("forward", "loss", "backward")
+"""Phases that a first step passes before the optimizer makes its states …"""
+
+OUTSIDE_STEP = ("evaluate", "save")
+"""… and those that come after whole steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +90,9 @@ def compose(rank: Rank, counts: Counts, *, exact: bool) -> Prediction:
     plan, resident = rank.plan, counts.resident
     base = sum(line.bytes for line in resident)
     workspace = sum(line.bytes for line in resident if "workspace" in line.item)
-    peaks = {phase: base + blocks - (rank.late if phase != "optimizer" else 0) for phase, blocks in counts.blocks.items()}
+    peaks = {phase: base + blocks - (rank.late if phase in BEFORE_STEP else 0) for phase, blocks in counts.blocks.items()}
     phase = max(reversed(peaks), key=peaks.__getitem__)  # equal ones: the latest, as seed A names it
-    if rank.late and phase != "optimizer":
+    if rank.late and phase in BEFORE_STEP:
         base, resident = base - rank.late, [line for line in resident if line.category != "optimizer_states"]
     allocated = peaks[phase]
     replays = exact and profile_of(plan.profile).rounds
@@ -101,14 +109,14 @@ def compose(rank: Rank, counts: Counts, *, exact: bool) -> Prediction:
         trainable_parameters=rank.parameters[1],
         saved_activation_bytes_per_layer=counts.saved,
         peak_phase=phase,
-        phase_peaks=in_order(rank.states, peaks, required - allocated + outside.total),
+        phase_peaks=in_order(rank.states, peaks, required - allocated + outside.total, beside_bytes(plan, resident)),
         pipeline_stage=rank.stage.number,
         rank_reason=rank.why,
         ledger=ledger(resident, counts.by(phase), reserved - allocated, outside),
         timeline=Timeline(lambda: [TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in counts.points()]),
         group=rank.group,
         undecided=rank.undecided,
-        states_bytes=rank.states.resident,
+        states_bytes=rank.states.resident + beside_bytes(plan, resident),
         assumptions=rank.assumptions,
     )
 
@@ -122,7 +130,16 @@ def of_model(plan: Plan, described: Described) -> tuple[str, ...]:
 
 def _no_adapters(plan: Plan, trained: int) -> tuple[str, ...]:
     """peft refuses targets that no module has (tuners/tuners_utils.py: "Target modules … not found in the base model")."""
-    return () if trained or plan.lora is None else ("lora.targets: no linear layer of this block has such a name, so nothing is trained",)
+    if trained:
+        return ()
+    why = "frozen: all of the model" if plan.lora is None else "lora.targets: no linear layer of this block has such a name"
+    return (f"{why}, so nothing is trained",)
+
+
+def beside_bytes(plan: Plan, resident: Sequence[LedgerLine]) -> int:
+    """States of the method's other models."""
+    names = tuple(f"{each.role} model:" for each in plan.companions)
+    return sum(line.bytes for line in resident if line.item.startswith(names)) if names else 0
 
 
 def late_states(plan: Plan, states: States) -> int:
@@ -145,7 +162,7 @@ def outside_of(plan: Plan) -> Outside:
     """Context and communication, unless the profile counts neither."""
     if not profile_of(plan.profile).context:
         return Outside(context=0, communication=0)
-    return Outside(context=CONTEXT_BYTES, communication=communication_bytes(plan.degrees))
+    return Outside(context=plan.context_bytes, communication=communication_bytes(plan.degrees))
 
 
 def group_of(plan: Plan) -> str:
@@ -160,12 +177,13 @@ def whole_model(plan: Plan) -> tuple[int, int]:
     return counted.total, counted.trainable
 
 
-def in_order(states: States, peaks: dict[str, int], more: int) -> tuple[tuple[str, int], ...]:
+def in_order(states: States, peaks: dict[str, int], more: int, beside: int = 0) -> tuple[tuple[str, int], ...]:
     """Required bytes of each phase as a run meets them: the first step is without optimizer states that appear in it."""
     late = states.optimizer_states if states.lazy_optimizer else 0
-    first = [(phase, peaks[phase] - (late if phase != "optimizer" else 0) + more) for phase in PHASES if phase in peaks]
+    step = [phase for phase in PHASES if phase in peaks and phase not in OUTSIDE_STEP]
+    first = [(phase, peaks[phase] - (late if phase != "optimizer" else 0) + more) for phase in step]
     steady = [(phase, peaks[phase] + more) for phase in PHASES if phase in peaks]
-    return (("load", states.parameters + more), *first, *steady)
+    return (("load", states.parameters + beside + more), *first, *steady)
 
 
 def _why(plan: Plan, stage: Stage) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from peakgate.memory.choices import PHASES
 from peakgate.memory.hole import hole_bytes
 from peakgate.memory.meter import Point
+from peakgate.memory.phases import other_phases
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.prediction import LedgerLine
 from peakgate.memory.resident import resident_lines
-from peakgate.memory.step import PHASES, Walk, saved_bytes_per_layer
+from peakgate.memory.states import States
+from peakgate.memory.step import Walk, saved_bytes_per_layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,8 @@ class Counts:
 
 def counted(plan: Plan, stage: Stage, walked: Walk) -> Counts:
     """The counts of a walk."""
-    highs = {phase: walked.highs[phase] for phase in PHASES if phase in walked.highs}
+    seen = walked.highs | other_phases(plan, stage, gradients_left(plan, walked.states))
+    highs = {phase: seen[phase] for phase in PHASES if phase in seen}
     return Counts(
         blocks={phase: high.blocks for phase, high in highs.items()},
         live=max(high.live for high in highs.values()),
@@ -47,3 +51,8 @@ def counted(plan: Plan, stage: Stage, walked: Walk) -> Counts:
         resident=resident_lines(plan, stage, walked.states, walked.weights, walked.input_bytes),
         saved=saved_bytes_per_layer(plan),
     )
+
+
+def gradients_left(plan: Plan, states: States) -> int:
+    """Bytes of gradients that a step leaves behind, beside those with a buffer of their own."""
+    return 0 if plan.set_to_none else states.trained_bytes - states.gradients

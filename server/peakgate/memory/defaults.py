@@ -25,6 +25,14 @@ operations | framework.name | torch | peakgate: a plain network is trained by a 
 * | batch.packed | true | peakgate: every sequence is full
 * | batch.sequence_length_is | exact | peakgate: the stated length is the data's own
 * | method.name | sft | peakgate: one model, every parameter in use
+* | method.reference | none | peakgate: one model
+dpo | method.reference | full | TRL trainer/dpo_trainer.py: ref_model is made from the model's own files
+kto | method.reference | full | TRL experimental/kto/kto_trainer.py: ref_model is made from the model's own files
+ppo | method.reference | full | TRL experimental/ppo/ppo_trainer.py: ref_policy
+* | method.sequences_per_example | 1 | TRL trainer/grpo_config.py: per_device_train_batch_size counts sequences
+dpo | method.sequences_per_example | 2 | TRL trainer/dpo_trainer.py: chosen and rejected answers are one batch
+orpo | method.sequences_per_example | 2 | TRL experimental/orpo/orpo_trainer.py: concatenated_inputs
+reward | method.sequences_per_example | 2 | TRL trainer/reward_trainer.py: chosen and rejected answers are one batch
 * | precision.recipe | fp32 | transformers training_args.py: bf16=False, fp16=False
 textbook | precision.recipe | deepspeed-bf16 | ML Systems, Lesson 6, section 3: 16 bytes per parameter
 megatron | precision.recipe | megatron-bf16 | Megatron-LM examples/: --bf16 in every pretraining script
@@ -58,8 +66,7 @@ composer | attention.implementation | flash | llm-foundry: attn_config.attn_impl
 * | checkpointing.every | 1 | torch.utils.checkpoint around each layer
 * | checkpointing.reentrant | false | transformers 5: use_reentrant=False
 * | loss.implementation | full | transformers loss/loss_utils.py: cross_entropy of all logits
-torchtune | loss.implementation | full | torchtune recipes/configs before 0.4: torch.nn.CrossEntropyLoss
-torchtune-0.4 | loss.implementation | chunked | torchtune recipes/configs from 0.4 on: CEWithChunkedOutputLoss
+torchtune | loss.implementation | full | torchtune recipes/configs before 0.3: torch.nn.CrossEntropyLoss
 litgpt | loss.implementation | chunked | litgpt finetune/lora.py: lm_head_chunk_size=128, chunked_cross_entropy
 * | loss.keep_logits | false | transformers trainer.py compute_loss: outputs are local
 colossalai | loss.keep_logits | true | applications/ColossalChat/coati/trainer/sft.py: the model's outputs stay named through the step
@@ -82,6 +89,9 @@ torchtune | parallelism.sharding | fsdp | torchtune full_finetune_distributed: f
 litgpt | parallelism.sharding | fsdp | litgpt: FSDPStrategy when devices > 1
 composer | parallelism.sharding | fsdp | llm-foundry scripts/train/yamls: fsdp_config
 * | parallelism.sequence_parallel | false | Megatron-LM arguments.py: --sequence-parallel is off
+* | parallelism.context_type | all-gather | torch/distributed/tensor/experimental/_context_parallel/_attention.py: rotate_method
+megatron | parallelism.context_type | ring | Megatron-LM arguments.py: --cp-comm-type p2p
+deepspeed | parallelism.context_type | ulysses | deepspeed/sequence/layer.py: DistributedAttention
 * | parallelism.pipeline_schedule | 1f1b | Megatron-LM pipeline_parallel/schedules.py
 * | framework.expandable_segments | false | c10/core/AllocatorConfig.h
 torchtitan | framework.expandable_segments | true | torchtitan run_train.sh: PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"

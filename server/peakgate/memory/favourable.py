@@ -46,7 +46,7 @@ FAR = 1024
 SHARDED = ("zero1", "zero2", "zero3", "fsdp", "hsdp")
 
 OPEN_WHEN_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sharding", "fsdp"),)
-OPEN_BY_FRAMEWORK: dict[str, tuple[tuple[str, Value], ...]] = {"torchtitan": (("framework.version", "0.2"),)}
+OPEN_BY_FRAMEWORK: dict[str, tuple[tuple[str, Value], ...]] = {"torchtitan": (("framework.version", "0.2.1"),)}
 """A version that is not stated may be the one that needs the least (`profiles/torchtitan.py`)."""
 
 OPEN_WHEN_TENSOR_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sequence_parallel", True),)

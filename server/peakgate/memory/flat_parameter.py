@@ -41,6 +41,7 @@ class FlatParameters(Sharding):
         self.leaving: Storage | None = None
         self.reducing: list[Storage] = []
         self.shards: dict[Layer, Storage] = {}
+        self.added: dict[Layer, Storage] = {}
         self.order: list[Layer] = []
 
     # ---- moments
@@ -95,7 +96,8 @@ class FlatParameters(Sharding):
 
     # ---- parts of them
     def _gather_layer(self, layer: Layer) -> None:
-        self._gather(layer, sum(self.census.layers[self.layer_kind[layer]]))
+        kind = self.layer_kind[layer]
+        self._gather(layer, sum(self.census.layers[kind]) + sum(self.census.experts[kind]))
 
     def _gather(self, layer: Layer, elements: int) -> None:
         if layer in self.whole:
@@ -124,8 +126,7 @@ class FlatParameters(Sharding):
         if not owners:
             return
         elements = sum(p.elements for p in owners)
-        flat = self.tape.allocate(sum(p.nbytes for p in owners), "gradients")
-        drop_gradients(owners)
+        flat = self._joined(layer, owners)
         drop_all(self.reducing)
         self.reducing = [flat]
         if self.gradient_itemsize != owners[0].itemsize:
@@ -135,3 +136,26 @@ class FlatParameters(Sharding):
             shard.drop()
         else:
             self.shards[layer] = shard
+
+    def _joined(self, layer: Layer, owners: list[Parameter]) -> Storage:
+        """One flat gradient in the place of the weights' own, added in place to what the micro-batches before have left."""
+        flat, earlier = self.tape.allocate(sum(p.nbytes for p in owners), "gradients"), self.added.pop(layer, None)
+        drop_gradients(owners)
+        if earlier is None:
+            return flat
+        flat.drop()
+        return earlier
+
+
+class AddsUpWhole(FlatParameters):
+    """The same under no_sync: until the last micro-batch of a step nothing is reduced, and every rank adds up whole gradients.
+
+    torch/distributed/fsdp/_runtime_utils.py: _post_backward_hook returns early without `_sync_gradients`. Who does so: accelerate
+    accelerator.py (accumulate, no_sync), lightning fabric (no_backward_sync).
+    """
+
+    def _reduce(self, layer: Layer, owners: list[Parameter]) -> None:
+        if self.final:
+            super()._reduce(layer, owners)
+        elif owners:
+            self.added[layer] = self._joined(layer, owners)

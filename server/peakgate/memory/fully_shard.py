@@ -40,6 +40,8 @@ class Unit:
     sizes: Sizes
     itemsizes: Sizes
     reshards: bool
+    ranks: int
+    """Over how many its weights are sharded; a unit of one rank is copied and not gathered."""
     weights: list[Storage] = field(default_factory=list)
     output: Storage | None = None
     shard: Storage | None = None
@@ -64,15 +66,22 @@ class FullyShard(Sharding):
         self.embedding = self._unit(census.embedding) if split else None
         self.head = self._unit(census.head if split else (*census.embedding, *census.head), reshards=False)
         self.keeps_last = profile.keeps_last_unit
-        self.units: dict[Layer, Unit] = {}
+        self.units: dict[Layer, list[Unit]] = {}
         self.order: list[Unit] = []
         self.held: Storage | None = None
         self.reducing: Storage | None = None
         self.closed = False
 
-    def _unit(self, sizes: Sizes, *, reshards: bool = True, float8: bool = False) -> Unit:
+    def _unit(self, sizes: Sizes, *, reshards: bool = True, float8: bool = False, ranks: int = 0) -> Unit:
         widths = tuple(1 if float8 and n > FLOAT8_FROM else self.width for n in sizes)
-        return Unit(sizes, widths, reshards and self.plan.reshard_after_forward)
+        return Unit(sizes, widths, reshards and self.plan.reshard_after_forward, ranks or self.plan.degrees.shard)
+
+    def _units_of(self, layer: Layer, kind: str) -> list[Unit]:
+        """A layer, and its experts where they have data parallel ranks of their own."""
+        keeps, float8 = self.keeps_last and layer == self.last, self.plan.float8_gather
+        units = [self._unit(self.census.layers[kind], reshards=not keeps, float8=float8)]
+        experts = self.census.experts[kind]
+        return [*units, self._unit(experts, float8=float8, ranks=self.plan.degrees.expert_shard)] if experts else units
 
     # ---- moments
     def begin(self) -> None:
@@ -89,13 +98,14 @@ class FullyShard(Sharding):
         """Gathers a layer."""
         super().before_forward(layer, kind)
         if layer not in self.units:
-            keeps = self.keeps_last and layer == self.last
-            self.units[layer] = self._unit(self.census.layers[kind], reshards=not keeps, float8=self.plan.float8_gather)
-        self._gather(self.units[layer], forward=True)
+            self.units[layer] = self._units_of(layer, kind)
+        for unit in self.units[layer]:
+            self._gather(unit, forward=True)
 
     def after_forward(self, layer: Layer) -> None:
         """Frees it again, unless it stays for the backward pass."""
-        self._done(self.units[layer])
+        for unit in self.units[layer]:
+            self._done(unit)
 
     def before_head(self) -> None:
         """Gathers the head's unit."""
@@ -114,18 +124,20 @@ class FullyShard(Sharding):
 
     def before_rebuild(self, layer: Layer) -> None:
         """A second forward pass finds its weights gathered, or gathers them to stay."""
-        self._gather(self.units[layer], forward=False)
+        for unit in self.units[layer]:
+            self._gather(unit, forward=False)
 
     def before_backward(self, layer: Layer) -> None:
         """Gathers a layer, and then the one that comes next."""
-        unit = self.units.get(layer) if layer != ENDS else self.embedding if self.order == [self.embedding] else None
-        if unit is not None:
-            self._begin_backward(unit)
+        if layer != ENDS:
+            self._begin_backward(self.units[layer])
+        elif self.embedding is not None and self.order == [self.embedding]:
+            self._begin_backward([self.embedding])
 
     def after_backward(self, layer: Layer) -> None:
         """Reduces a unit's gradients to the rank's shard."""
         if layer != ENDS:
-            self._reduce(self.units[layer], self.with_gradients(layer))
+            self._reduce_layer(layer)
         elif self.embedding is not None:
             owners = self.with_gradients(ENDS)
             lookup = [p for p in owners if p.name.startswith("embedding")]
@@ -134,20 +146,24 @@ class FullyShard(Sharding):
     def end(self) -> None:
         """The root's gradients come last; only shards stay."""
         self._reduce(self.head, self.with_gradients(ENDS))
-        drop_all([each for each in (self.reducing, self.held, self.head.output) if each is not None])
+        units = [unit for layer in self.units.values() for unit in layer]
+        mistargeted = [unit.output for unit in units]  # gathered ahead for frozen layers (finalize_backward)
+        drop_all([each for each in (self.reducing, self.held, self.head.output, *mistargeted) if each is not None])
         self.reducing = self.held = self.head.output = None
+        for unit in units:
+            unit.output = None
 
     # ---- parts of them
     def _unshard(self, unit: Unit) -> None:
         """Starts the all-gather of a unit."""
-        if unit.weights or unit.output is not None:
+        if unit.weights or unit.output is not None or unit.ranks == 1:
             return
         inputs = self._float8_shards(unit)
         wide = sum(n * width for n, width in zip(unit.sizes, unit.itemsizes, strict=True) if width == self.width)
         if self.offloaded:  # _fsdp_param.py, all_gather_inputs: the shards come from the host first
-            inputs.append(self.buffer(self.shard_bytes(sum(unit.sizes), ITEMSIZE[self.plan.formats.parameters]), ALL_GATHER))
+            inputs.append(self.buffer(-(-sum(unit.sizes) // unit.ranks) * ITEMSIZE[self.plan.formats.parameters], ALL_GATHER))
         if self.casts:
-            inputs.append(self.buffer(self.shard_bytes(wide, 1), ALL_GATHER))
+            inputs.append(self.buffer(-(-wide // unit.ranks), ALL_GATHER))
         unit.output = self.buffer(unit.nbytes, ALL_GATHER)
         drop_all(inputs)
 
@@ -156,13 +172,15 @@ class FullyShard(Sharding):
         shards = []
         for n, width in zip(unit.sizes, unit.itemsizes, strict=True):
             if width < self.width:
-                scaled, clamped = (self.buffer(self.shard_bytes(n, 4), ALL_GATHER) for _ in range(2))
-                shards.append(self.buffer(self.shard_bytes(n, 1), ALL_GATHER))
+                scaled, clamped = (self.buffer(-(-n // unit.ranks) * 4, ALL_GATHER) for _ in range(2))
+                shards.append(self.buffer(-(-n // unit.ranks), ALL_GATHER))
                 drop_all([clamped, scaled])
         return shards
 
     def _gather(self, unit: Unit, *, forward: bool) -> None:
         """Waits for a unit's all-gather and copies it out; in forward its output stays until the next one is copied out."""
+        if unit.ranks == 1:
+            self._copy(unit)
         self._unshard(unit)
         if unit.output is None:
             return
@@ -175,6 +193,15 @@ class FullyShard(Sharding):
         else:
             unit.output.drop()
         unit.output = None
+
+    def _copy(self, unit: Unit) -> None:
+        """A unit of one rank: each weight is cast, and the cast copied (_fsdp_param_group.py: wait_for_unshard, world_size == 1)."""
+        if unit.weights:
+            return
+        for n, width in zip(unit.sizes, unit.itemsizes, strict=True):
+            cast = self.buffer(n * width if self.casts else 0)
+            unit.weights.append(self.buffer(n * width))
+            cast.drop()
 
     def _done(self, unit: Unit) -> None:
         if unit.reshards:
@@ -190,14 +217,26 @@ class FullyShard(Sharding):
             self.held = None
 
     def _begin_head(self) -> None:
-        self._begin_backward(self.head)
+        self._begin_backward([self.head])
 
-    def _begin_backward(self, unit: Unit) -> None:
-        self._gather(unit, forward=False)
-        if unit in self.order:
-            self.order = self.order[: self.order.index(unit)]
+    def _begin_backward(self, units: list[Unit]) -> None:
+        """Gathers the units of a layer, and starts the all-gathers of the layer before it."""
+        for unit in units:
+            self._gather(unit, forward=False)
+        first = units[0]
+        if first in self.order:
+            self.order = self.order[: self.order.index(first)]
             if self.order:
-                self._unshard(self.order[-1])
+                before = self.order[-1]
+                for unit in next((each for each in self.units.values() if before in each), [before]):
+                    self._unshard(unit)
+
+    def _reduce_layer(self, layer: Layer) -> None:
+        """Experts first: their gradients are there before the layer's."""
+        owners, (unit, *experts) = self.with_gradients(layer), self.units[layer]
+        for own in experts:
+            self._reduce(own, [p for p in owners if p.name.startswith("experts.")])
+        self._reduce(unit, [p for p in owners if not experts or not p.name.startswith("experts.")])
 
     def _reduce(self, unit: Unit, owners: list[Parameter]) -> None:
         drop_all(unit.weights)
@@ -208,7 +247,7 @@ class FullyShard(Sharding):
         elements = sum(p.elements for p in owners)
         self.reducing = self.buffer(elements * self.gradient_itemsize)
         drop_gradients(owners)
-        shard = self.tape.allocate(self.shard_bytes(elements, self.gradient_itemsize), "gradients", REDUCE_SCATTER)
+        shard = self.tape.allocate(-(-elements // unit.ranks) * self.gradient_itemsize, "gradients", REDUCE_SCATTER)
         if unit.shard is None and not self.offloaded:
             unit.shard = shard
         else:  # added to the shard of the micro-batches before, or copied to the host

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from peakgate.memory import losses_litgpt, losses_torchtune
 from peakgate.memory.machine import ENDS, Machine
+from peakgate.memory.methods import distillation, preferences, rollouts
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.profiles.liger import loss_kernel
 from peakgate.memory.tape import Tensor
@@ -106,5 +107,8 @@ LOSSES: dict[str, Callable[[Machine, Tensor], tuple[Tensor, Tensor | None]]] = {
     "litgpt_chunked": losses_litgpt.chunked,
     "torchtune_full": losses_torchtune.full,
     "torchtune_chunked": losses_torchtune.chunked,
+    **preferences.LOSSES,
+    **rollouts.LOSSES,
+    **distillation.LOSSES,
 }
 """The ways by name; each lets go of the hidden state where the name of it ends."""

@@ -242,9 +242,17 @@ def _dims(t: Transformer, family: Family, extras: Extras, rotary: int) -> dict[s
     n, k = t.kv_heads or a, t.experts_per_token or 0
     f = (t.expert_ffn_hidden_size if t.experts else None) or t.ffn_hidden_size or 4 * h
     sizes = {"h": h, "q": a * d, "kv": n * d, "a": a, "n": n, "d": d, "f": f, "L": (t.layers or 0) + (t.encoder_layers or 0)}
-    joined = {"qkv": (a + 2 * n) * d, "f2": 2 * f, "kh": k * h, "kf2": 2 * k * f}
+    further = {"mtp": t.mtp_layers or 0, "h2": 2 * h}
+    joined = {"qkv": (a + 2 * n) * d, "kv2": 2 * n * d, "f2": 2 * f, "kh": k * h, "kf2": 2 * k * f}
     rope = {"rope": int(rotary * family.rope_tables), "rotary": a * rotary, "unrotated": 0 if t.block == "phi3" else a * (d - rotary)}
     window = (t.sliding_window or 0) if family.windowed else 0
     sizes |= routed_sizes(replace(t, mla=latent_of(t, family)))
     more = extra_sizes(t, family, f, rotary, extras.shared_width)
-    return sizes | joined | rope | more | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}
+    return (
+        sizes
+        | joined
+        | rope
+        | more
+        | further
+        | {"V": t.vocab_size or 1, "E": t.experts or 0, "k": k, "masks": family.masks, "window": window}
+    )

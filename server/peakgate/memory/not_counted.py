@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.job import Job
+from peakgate.memory.methods.not_counted import of_method, of_phases
 from peakgate.memory.not_counted_runtime import runtime_not_counted
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
+from peakgate.memory.uncounted_placement import uncounted_placement
+
+PEFT = ("huggingface", "deepspeed")
+"""Frameworks whose adapters are peft's."""
 
 
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     """What the job states that this version does not count: the answer is then UNDECIDED, never silently wrong."""
-    method, profile, out = job.method, profile_of(plan.profile), []
+    profile, out = profile_of(plan.profile), []
     if plan.architecture.network:
         out += _not_counted_of_operations(plan)
     elif plan.framework not in PROFILES:
         out.append(f"framework.name: {plan.framework} has no kernel profile in this version; figures are those of huggingface")
-    if method.name not in (None, "pretrain", "sft"):
-        out.append(f"method.name: {method.name} keeps more than one model or batch, which this version does not count")
-    if method.reference not in (None, "none") or method.critic or method.teacher or method.reward:
-        out.append("method: a second resident model is not counted in this version")
+    out += of_method(job, plan)
     if profile.blocks and plan.architecture.block not in profile.blocks:
         out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
     out += runtime_not_counted(job, plan)
@@ -28,22 +31,30 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     wrapped = plan.checkpointing == "selective" and bool(plan.recomputed)
     if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own and not wrapped:
         out.append("checkpointing.modules: only core_attn and mlp of Hugging Face's models are counted")
-    if job.frozen or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
-        out.append("frozen, evaluate and save are not counted")
-    if job.lora and job.lora.method == "dora":
-        out.append("lora.method: DoRA's norms of weights are not counted")
-    if plan.lora and plan.lora.base_dtype == "int8":
-        out.append("lora.base_dtype: products of 8-bit weights are counted as those of 4-bit ones")
+    out += of_phases(job, plan)
+    if plan.lora and plan.lora.dora:
+        out += _not_counted_of_dora(plan)
+    if plan.lora and plan.lora.base_dtype == "int8" and plan.framework not in PEFT:
+        out.append(
+            f"lora.base_dtype: products of 8-bit weights are counted as peft and bitsandbytes run them; {plan.framework} has its own"
+        )
     listed = own or profile.per_operation or wrapped
     if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not listed:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
-    if plan.architecture.encoder and plan.degrees.pipeline > 1:
-        out.append("parallelism.pipeline: what an encoder sends to the stages of a decoder is not counted")
-    if plan.degrees.context > 1 or (plan.degrees.expert > 1 and not own):
-        out.append("parallelism: buffers of context and expert parallelism are not counted")
+    out += uncounted_placement(job, plan)
     if own:
-        out += _not_counted_of_megatron(job, plan)
+        out += _not_counted_of_megatron(plan)
     return tuple(out)
+
+
+def _not_counted_of_dora(plan: Plan) -> list[str]:
+    """DoRA is counted as peft runs it on whole weights; experts and joined matrices of other libraries have no magnitudes."""
+    out = []
+    if plan.formats.autocast or (plan.lora is not None and plan.lora.base_dtype in QUANTISED):
+        out.append("lora.method: DoRA's norms under autocast, or of quantised weights, are not counted")
+    if plan.framework not in PEFT:
+        out.append(f"lora.method: DoRA is counted as peft runs it; {plan.framework} has its own")
+    return out
 
 
 def _not_counted_of_operations(plan: Plan) -> list[str]:
@@ -58,17 +69,11 @@ def _not_counted_of_operations(plan: Plan) -> list[str]:
     return out
 
 
-def _not_counted_of_megatron(job: Job, plan: Plan) -> list[str]:
+def _not_counted_of_megatron(plan: Plan) -> list[str]:
     out: list[str] = []
-    block, transformer = plan.architecture.block, job.model.transformer
+    block = plan.architecture.block
     if not profile_of("megatron").models(block):
         out.append(f"model: Megatron-LM's own modules of the block {block!r} are not counted; figures are those of huggingface's")
-    if transformer is not None and transformer.mtp_layers:
-        out.append("model.transformer.mtp_layers: multi-token prediction is not counted")
-    if plan.degrees.sharding not in ("none", "ddp", "zero1"):
-        out.append(f"parallelism.sharding: buffers of Megatron-LM's {plan.degrees.sharding} are not counted")
-    if plan.degrees.pipeline > 1 and plan.degrees.schedule == "zero-bubble":
-        out.append("parallelism.pipeline_schedule: zero-bubble is counted as 1f1b")
     if plan.offload_optimizer:
         out.append("offload.optimizer: what a hybrid optimizer keeps on the GPU is not counted")
     return out

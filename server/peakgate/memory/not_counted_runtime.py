@@ -14,7 +14,7 @@ from peakgate.memory.profiles.megatron_fp8 import problem
 def runtime_not_counted(job: Job, plan: Plan) -> list[str]:
     """One line for each part."""
     profile = profile_of(plan.profile)
-    layers = plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles
+    layers = plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.compiled_blocks
     out = [*_offloaded(plan), *_in_8_bits(job, plan, compiled=layers), *_fused(plan)]
     if plan.compiled and not profile.compiled and not layers:
         out.append("framework: compiled kernels are not counted")

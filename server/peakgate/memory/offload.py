@@ -17,14 +17,8 @@ if TYPE_CHECKING:
     from peakgate.memory.states import States
 
 ALL = frozenset({"parameters", "gradients", "master_weights", "optimizer_states"})
-ZERO = {
-    "zero1": frozenset({"master_weights", "optimizer_states"}),
-    "zero2": frozenset({"gradients", "master_weights", "optimizer_states"}),
-    "zero3": frozenset({"gradients", "master_weights", "optimizer_states"}),
-}
-
-RANKS = 8
-"""Ranks a node, at most."""
+STEPPED = frozenset({"master_weights", "optimizer_states"})
+"""What an optimizer in the host's memory steps there."""
 
 
 def on_host(plan: Plan) -> frozenset[str]:
@@ -32,11 +26,9 @@ def on_host(plan: Plan) -> frozenset[str]:
     sharding = plan.degrees.sharding
     if plan.offload_parameters and sharding in ("fsdp", "hsdp"):
         return ALL
-    moved = frozenset({"optimizer_states"}) if plan.offload_optimizer else frozenset[str]()
-    if plan.framework == "megatron":
-        return moved
-    if plan.offload_optimizer:
-        moved |= ZERO.get(sharding, frozenset())
+    moved = STEPPED if plan.offload_optimizer else frozenset[str]()
+    if plan.offload_optimizer and plan.framework != "megatron" and sharding in ("zero2", "zero3"):
+        moved |= {"gradients"}
     return moved | {"parameters"} if plan.offload_parameters and sharding == "zero3" else moved
 
 
@@ -44,9 +36,9 @@ def host_bytes(plan: Plan, states: States) -> int:
     """Host memory a node: for DeepSpeed's Adam three float32 copies of what each rank trains; for FSDP all states in their own formats."""
     host, formats = on_host(plan), plan.formats
     shard = plan.degrees.shard if plan.degrees.sharding != "none" else 1
-    elements, ranks = -(-states.elements // shard), min(plan.degrees.world, RANKS)
+    elements, ranks = -(-states.elements // shard), min(plan.degrees.world, plan.node_gpus)
     optimizer = 12 if "optimizer_states" in host else 0
     if host == ALL and plan.degrees.sharding in ("fsdp", "hsdp"):
         optimizer = ITEMSIZE[formats.gradients] + round(ROWS[plan.optimizer].copies) * ITEMSIZE[formats.optimizer_states]
     parameters = ITEMSIZE[formats.parameters] * elements if "parameters" in host else 0
-    return (parameters + optimizer * -(-states.trainable // shard)) * ranks
+    return (parameters + optimizer * states.owned) * ranks

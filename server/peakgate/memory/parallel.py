@@ -7,6 +7,7 @@ the experts. Dimensions are those of `architecture.py`; T: tokens of a rank, Ts:
 
 from __future__ import annotations
 
+from peakgate.memory.context import context_dims
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.plan import Plan
 from peakgate.memory.routed import SPLIT_BY_TENSOR as ROUTED
@@ -16,7 +17,7 @@ from peakgate.memory.runtime import MULTIPROCESSORS
 SPLIT_PARTS = ("rotary_kv", "unrotated_kv", "fd", "fs", "ropes", "nopes", "values", "kvb")
 """Parts of heads, and the widths of dense layers and shared experts."""
 
-SPLIT_BY_TENSOR = ("q", "kv", "a", "n", "f", "V", "qkv", "f2", "kf2", "rotary", "unrotated", *SPLIT_PARTS, *ROUTED)
+SPLIT_BY_TENSOR = ("q", "kv", "a", "n", "f", "V", "qkv", "kv2", "f2", "kf2", "rotary", "unrotated", *SPLIT_PARTS, *ROUTED)
 
 
 def divided(size: int, degree: int) -> int:
@@ -51,6 +52,7 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         "nothing": 0,
         "rope_rows": tokens * dims["d"],
         "four": 4,
+        **context_dims(degrees, tokens),
         "rng": 24,
         "act": ITEMSIZE[plan.formats.parameters if plan.formats.autocast else plan.formats.compute],
         "weight": weight_itemsize(plan),

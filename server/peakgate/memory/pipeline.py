@@ -3,6 +3,8 @@
 1F1B (Narayanan et al. 2021, arXiv 2104.04473, section 2.2): stage i of p holds p - i micro-batches at most.
 Interleaved with v chunks a stage: it warms up
 with (p - i - 1)·2 + (v - 1)·p chunks and one in work (megatron/core/pipeline_parallel/schedules.py). GPipe holds them all.
+Zero-bubble: every stage holds v·p, because rank i warms up with p - i - 1 + (v - 1)·p and computes weight gradients i passes late
+(torch/distributed/pipelining/schedules.py, _get_1f1b_rank_ops; ZB-H1 of Qi et al. 2024, arXiv 2401.10241, holds as many).
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peakgate.memory.plan import Degrees
+
+ZERO_BUBBLE = "zero-bubble"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,8 @@ class Stage:
     heads: bool
     in_flight: int
     chunks: int
+    waiting: int = 0
+    """Of those the ones whose weight gradients wait (zero-bubble), at the end of a pass for input gradients."""
     start: int = 0
     """Layers of the stages before it."""
 
@@ -37,6 +43,7 @@ def stages(degrees: Degrees, layers: int, micro_batches: int) -> list[Stage]:
             embeds=i == 0,
             heads=i == count - 1,
             in_flight=in_flight(degrees, i, micro_batches),
+            waiting=min(i + 1, micro_batches * degrees.virtual_pipeline) if degrees.schedule == ZERO_BUBBLE and count > 1 else 0,
             chunks=degrees.virtual_pipeline,
             start=sum(split[:i]),
         )
@@ -51,6 +58,8 @@ def in_flight(degrees: Degrees, stage: int, micro_batches: int) -> int:
         return 1
     if degrees.schedule == "gpipe":
         return micro_batches * v
+    if degrees.schedule == ZERO_BUBBLE:
+        return min(v * p, micro_batches * v)
     if v > 1:
         return min((p - stage - 1) * 2 + (v - 1) * p + 1, micro_batches * v)
     return min(p - stage, micro_batches)
@@ -58,12 +67,14 @@ def in_flight(degrees: Degrees, stage: int, micro_batches: int) -> int:
 
 def distinct(all_stages: list[Stage]) -> list[Stage]:
     """The stages worth walking: those that differ in what they hold."""
-    seen: dict[tuple[int, bool, bool, int], Stage] = {}
+    kept: list[Stage] = []
     for stage in all_stages:
-        if (
-            stage.embeds
-            or stage.heads
-            or not any(s.layers >= stage.layers and not s.heads and s.in_flight >= stage.in_flight for s in seen.values())
-        ):
-            seen[stage.layers, stage.embeds, stage.heads, stage.in_flight] = stage
-    return list(seen.values())
+        if not any(_covers(other, stage) for other in kept):
+            kept.append(stage)
+    return kept
+
+
+def _covers(other: Stage, stage: Stage) -> bool:
+    """Whether `other` holds as much of everything: of two stages of one kind the one with more layers and micro-batches."""
+    alike = other.embeds == stage.embeds and other.heads == stage.heads
+    return alike and other.layers >= stage.layers and other.in_flight >= stage.in_flight and other.waiting >= stage.waiting

@@ -15,7 +15,7 @@ from peakgate.memory.model import describe
 from peakgate.memory.pipeline import distinct, stages
 from peakgate.memory.prediction import Prediction
 from peakgate.memory.resolve import resolve
-from peakgate.memory.runtime import workspace_bytes
+from peakgate.memory.runtime import context_bytes, workspace_bytes
 from peakgate.memory.step import walk
 from peakgate.memory.structures import structure_of
 from peakgate.memory.traced.predict import predict_profile
@@ -38,7 +38,13 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
     if described.architecture is None or not job.batch.micro_batch_size or not lengths_of(job, described.architecture).sequence:
         return states_only(job, described, world)
     resolved = resolve(job, described.architecture, world)
-    plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability_of(job)), capability=capability_of(job))
+    capability = capability_of(job)
+    plan = replace(
+        resolved.plan,
+        workspace_bytes=workspace_bytes(capability),
+        context_bytes=context_bytes(job.framework, capability),
+        capability=capability,
+    )
     # The events of a plain network are few, and how a graph's own pool fragments follows no ratio: both are replayed always.
     exact = exact or described.architecture.network is not None or plan.cuda_graphs != "none"
     walks = [(stage, walk(plan, stage)) for stage in distinct(stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation))]

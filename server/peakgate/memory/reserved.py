@@ -12,7 +12,11 @@ from peakgate.memory.plan import Plan
 from peakgate.memory.prediction import LedgerLine
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.replay import Script, play, smallest_cap
+from peakgate.memory.states import COUNTER_BYTES, counters_of
 from peakgate.memory.step import Walk, walk
+
+STATES = ("parameters", "master_weights", "optimizer_states", "gradients")
+"""Categories of which every weight has a tensor."""
 
 
 def replayed(plan: Plan, stage: Stage, resident: Sequence[LedgerLine], allocated: int) -> tuple[int, int]:
@@ -39,6 +43,7 @@ def scripts_of(plan: Plan, stage: Stage, recorded: Walk, resident: Sequence[Ledg
             late=resident_sizes(plan, recorded, late),
             streams=recorded.streams,
             expandable=plan.expandable_segments,
+            stays=not plan.set_to_none,
         )
     ]
 
@@ -47,22 +52,22 @@ def _steps(plan: Plan, recorded: Walk) -> list[tuple[Event, ...]]:
     """The first step and two in steady state; gradients that stay are not made again."""
     if plan.set_to_none:
         return [recorded.events] * 3
-    return [recorded.events + recorded.events[recorded.repeats_from :] * 2]
+    again = recorded.events[recorded.repeats_from :]
+    return [recorded.events[: recorded.repeats_from], again, again]
 
 
 def resident_sizes(plan: Plan, walked: Walk, resident: Sequence[LedgerLine]) -> list[int]:
     """One size for each weight and each of its states, as the allocator sees them; the rest line by line."""
-    total = {
-        line.category: line.bytes for line in resident if line.category in ("parameters", "master_weights", "optimizer_states", "gradients")
-    }
+    total = {line.category: line.bytes for line in resident if line.category in STATES}
     elements = max(1, sum(w.elements * w.count for w in walked.weights))
     trained = max(1, sum(w.elements * w.count for w in walked.weights if w.trainable))
-    sizes: list[int] = []
+    counters = counters_of(plan, walked.weights) if total.get("optimizer_states") else 0
+    states, copies = total.get("optimizer_states", 0) - COUNTER_BYTES * counters, max(1, round(ROWS[plan.optimizer].copies))
+    sizes = [COUNTER_BYTES] * counters
     for weight in walked.weights:
         for _ in range(weight.count):
             sizes.append(total.get("parameters", 0) * weight.elements // elements)
             if weight.trainable:
                 sizes += [total[key] * weight.elements // trained for key in ("master_weights", "gradients") if key in total]
-                copies = max(1, round(ROWS[plan.optimizer].copies))
-                sizes += [total.get("optimizer_states", 0) * weight.elements // trained // copies] * copies
+                sizes += [states * weight.elements // trained // copies] * copies
     return [*sizes, *(line.bytes for line in resident if line.category not in total)]

@@ -6,17 +6,21 @@ from dataclasses import dataclass, replace
 
 from peakgate.memory.adapters import formats_of_base, lora_of, optimizer_of, pins_inputs
 from peakgate.memory.architecture import Architecture
+from peakgate.memory.capacity import capability_of
 from peakgate.memory.defaults import default_of
 from peakgate.memory.dtypes import QUANTISED
+from peakgate.memory.earlier import earlier_kernels, versions_of
 from peakgate.memory.fill import Resolver
+from peakgate.memory.frozen import read_frozen
 from peakgate.memory.job import Fp8, Fsdp, Job, Megatron, Zero
 from peakgate.memory.lengths import Lengths, lengths_of
+from peakgate.memory.methods.decide import method_of, with_method
 from peakgate.memory.not_counted import not_counted
 from peakgate.memory.plan import Degrees, Formats, Plan
 from peakgate.memory.profiles import EARLIER, profile_name, profile_of
 from peakgate.memory.recipes import formats_of
 from peakgate.memory.routed import expert_shard
-from peakgate.memory.versions import builds_mask, repeats_heads, version_of
+from peakgate.memory.versions import asks_at_input, builds_mask, repeats_heads, saves_on_gpu
 
 PARAM_GATHER = "precision.fp8.param_gather"
 FUSION = "framework.megatron.gradient_accumulation_fusion"
@@ -38,7 +42,8 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     """Decides every field of a job whose model, micro-batch and sequence are known (tests: `check.py` has passed it)."""
     row = default_of("operations" if architecture.network else "*", "framework.name")
     framework = job.framework.name or row.value
-    fill = Resolver(framework, [] if job.framework.name else [f"framework.name: {framework} ({row.source})"])
+    assumed = [] if job.framework.name else [f"framework.name: {framework} ({row.source})"]
+    fill = Resolver(framework, assumed, versions_of(framework, job.framework))
     formats = formats_of(job.precision, fill.text(job.precision.recipe, "precision.recipe"))
     lora = lora_of(job, fill, architecture, formats)
     degrees = _degrees(job, fill, world, framework)
@@ -47,24 +52,23 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
     masked = _masked(job, fill, architecture)
     fill.text(job.batch.sequence_length_is, "batch.sequence_length_is")
     lengths = _lengths(job, architecture, fill)
+    profile = _profile(job, fill, architecture.block)
     plan = Plan(
-        architecture=architecture,
+        architecture=profile_of(profile).builds(architecture),
         micro_batch=job.batch.micro_batch_size or 0,
         sequence=lengths.sequence,
         target=lengths.target,
         image=lengths.image,
         patch=lengths.patch,
         accumulation=fill.whole(job.batch.gradient_accumulation_steps, "batch.gradient_accumulation_steps"),
-        profile=_profile(job, fill, architecture.block),
+        profile=profile,
         framework=framework,
         attention=attention,
         builds_mask=masked,
         repeats_heads=repeats_heads(framework, job.framework.version),
-        dropout_attention=_dropout(job.dropout.attention, architecture.attention_dropout, "attention", fill),
-        dropout_hidden=_dropout(job.dropout.hidden, architecture.hidden_dropout, "hidden", fill),
+        dropout_attention=_dropout(job, architecture.attention_dropout, "attention", fill),
+        dropout_hidden=_dropout(job, architecture.hidden_dropout, "hidden", fill),
         checkpointing=mode,
-        checkpoint_every=job.checkpointing.every or 1,
-        checkpoint_layers=job.checkpointing.layers or 0,
         reentrant=mode == "full" and fill.flag(job.checkpointing.reentrant, "checkpointing.reentrant"),
         formats=_in_buckets(formats_of_base(formats, lora), job, degrees, fill),
         lora=lora,
@@ -75,12 +79,12 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         in_backward=fill.flag(job.optimizer.in_backward, "optimizer.in_backward"),
         loss=_loss(job, fill),
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
-        fused_kernels=frozenset(job.framework.fused_kernels),
-        compiled=job.framework.compile or False,
+        earlier_kernels=earlier_kernels(fill.versions),
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
     )
-    plan = _placed(replace(_budgeted(job, plan), recomputed=_wrapped(job, plan)), job)
+    plan = with_method(_placed(plan, job), job, fill)
+    plan = replace(_budgeted(job, plan), recomputed=_wrapped(job, plan))
     if framework == "megatron":
         plan = _with_megatron(plan, job, fill)
     return Resolved(plan=plan, assumptions=tuple(fill.assumptions), undecided=not_counted(job, plan))
@@ -92,7 +96,7 @@ def _budgeted(job: Job, plan: Plan) -> Plan:
     torch/_functorch/partitioners.py, choose_saved_values_set; between 0 and 1 a knapsack over measured run times decides.
     """
     profile = profile_of(plan.profile)
-    whole = plan.compiled and "full" in profile.compiled_layers and plan.architecture.block in profile.roles
+    whole = plan.compiled and "full" in profile.compiled_layers and plan.architecture.block in profile.compiled_blocks
     nothing = plan.checkpointing == "memory-budget" and job.checkpointing.budget == 0
     return replace(plan, checkpointing="full") if whole and nothing else plan
 
@@ -149,22 +153,38 @@ def _masked(job: Job, fill: Resolver, architecture: Architecture) -> bool:
 
 
 def _placed(plan: Plan, job: Job) -> Plan:
-    """The plan with the details of DDP, FSDP and ZeRO, and what lies in the host's memory."""
+    """The plan with what is as stated or absent: details of checkpointing, DDP, FSDP and ZeRO, and what lies in the host's memory."""
     fsdp, zero = job.framework.fsdp or Fsdp(), job.framework.zero or Zero()
     return replace(
         plan,
+        checkpoint_every=job.checkpointing.every or 1,
+        checkpoint_layers=job.checkpointing.layers or 0,
+        fused_kernels=frozenset(job.framework.fused_kernels),
+        compiled=job.framework.compile or False,
         fsdp_version=fsdp.version or int(default_of(plan.framework, "framework.fsdp.version").value),
         float8_gather=_float8_gather(job, plan.framework),
         cuda_graphs=job.framework.cuda_graphs or "none",
-        reshard_after_forward=fsdp.reshard_after_forward is not False,
+        reshard_after_forward=_reshards(fsdp, plan),
         reduce_bucket_elements=zero.reduce_bucket_size or int(default_of(plan.framework, "framework.zero.reduce_bucket_size").value),
         overlap_comm=zero.overlap_comm or False,
         max_live_elements=zero.max_live_parameters or 1_000_000_000,
         bucket_view=bool(job.framework.ddp and job.framework.ddp.gradient_as_bucket_view),
+        node_gpus=job.node.gpus or NODE_GPUS,
         offload_optimizer=job.offload.optimizer not in (None, "none"),
         offload_parameters=job.offload.parameters not in (None, "none"),
         offload_activations=job.offload.activations not in (None, "none"),
+        frozen=read_frozen(job.frozen),
+        asks_at_input=asks_at_input(plan.framework, job.framework.version),
+        saves_whole=job.save.full_state_dict or False,
+        saves_on_gpu=saves_on_gpu(plan.framework, job.framework.version),
     )
+
+
+def _reshards(fsdp: Fsdp, plan: Plan) -> bool:
+    """torchtitan keeps a pipeline's weights gathered (models/llama3/infra/parallelize.py, apply_fsdp: not pp_enabled)."""
+    if fsdp.reshard_after_forward is not None:
+        return fsdp.reshard_after_forward
+    return plan.framework != "torchtitan" or plan.degrees.pipeline == 1
 
 
 def _float8_gather(job: Job, framework: str) -> bool:
@@ -185,30 +205,32 @@ def _implemented(attention: str, architecture: Architecture, fill: Resolver) -> 
     return "eager"
 
 
-def _dropout(stated: float | None, of_config: float, which: str, fill: Resolver) -> float:
+def _dropout(job: Job, of_config: float, which: str, fill: Resolver) -> float:
+    stated: float | None = getattr(job.dropout, which)
     if stated is not None:
         return stated
+    if of_config and not method_of(job).drops_out:
+        fill.assumptions.append(f"dropout.{which}: 0 (TRL trainer/dpo_config.py and its like: disable_dropout=True)")
+        return 0.0
     fill.assumptions.append(f"dropout.{which}: {of_config:g} (the model's config)")
     return of_config
 
 
 def _profile(job: Job, fill: Resolver, block: str) -> str:
     """The kernel profile's name; that of an earlier version is an assumption of its own. A block may be none of the framework's modules."""
-    name = profile_name(fill.framework, job.framework.version)
+    name = profile_name(fill.framework, job.framework.version, block, capability_of(job))
     if name in EARLIER:
         fill.text(job.framework.version, "framework.version")
     return name if profile_of(name).models(block) else "huggingface"
 
 
 def _loss(job: Job, fill: Resolver) -> str:
-    """How the loss is computed: Megatron-LM's split the vocabulary, the fused one in place; torchtune's recipes are chunked from 0.4 on."""
+    """How the loss is computed: Megatron-LM's split the vocabulary, the fused one in place."""
     if job.loss.implementation is None and job.framework.megatron and job.framework.megatron.cross_entropy_fusion:
         return "in-place"
     if job.loss.implementation is None and "fused_linear_cross_entropy" in job.framework.fused_kernels:
         return "fused"
-    newer = fill.framework == "torchtune" and version_of(job.framework.version) >= (0, 4)
-    source = replace(fill, framework="torchtune-0.4") if newer else fill
-    stated = source.text(job.loss.implementation, "loss.implementation")
+    stated = fill.text(job.loss.implementation, "loss.implementation")
     return {"fused": "in-place", "full": "vocab-parallel"}.get(stated, stated) if fill.framework == "megatron" else stated
 
 
@@ -236,9 +258,11 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
         schedule=p.pipeline_schedule or "1f1b",
         stage_layers=p.stage_layers,
         context=context,
+        context_type=fill.text(p.context_type, "parallelism.context_type") if context > 1 else "all-gather",
         expert=p.expert or 1,
     )
-    return replace(degrees, expert_shard=expert_shard(degrees)) if framework == "megatron" and degrees.expert > 1 else degrees
+    degrees = replace(degrees, whole_experts=framework == "torchtitan")
+    return replace(degrees, expert_shard=expert_shard(degrees)) if degrees.expert > 1 else degrees
 
 
 def _in_buckets(formats: Formats, job: Job, degrees: Degrees, fill: Resolver) -> Formats:

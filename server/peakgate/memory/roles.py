@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from peakgate.memory.context import context_roles, context_suffix
 from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.frozen import is_frozen
 from peakgate.memory.library import BLOCKS, KERNELS
 from peakgate.memory.parallel import divided
 from peakgate.memory.plan import Plan
@@ -40,12 +42,16 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     renames = dict(profile.renames)
     if profile.transformers:
         renames |= replaced(plan)
+    renames |= plan.earlier_kernels
     roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
     roles |= profile.blocks.get(arch.block, {})
     final = roles["norm"] + profile.final_norm_suffix
     roles["final"] = own.get("final") or (final if final in KERNELS or final in BLOCKS else roles["norm"])
+    roles |= context_roles(plan)
     if plan.compiled:
         roles = _compiled(plan, roles)
+    if profile.compiles_loss(plan):
+        roles |= profile.compiled_loss
     if plan.recomputed:
         segments = [role for module in plan.recomputed for role in profile.recomputed.get(module, ()) if role in roles]
         roles |= {role: REBUILT + roles[role] for role in segments}
@@ -58,9 +64,9 @@ def _compiled(plan: Plan, roles: dict[str, str]) -> dict[str, str]:
     """What torch.compile makes of the roles: of single ones, of the loss, or of the whole layer."""
     profile = profile_of(plan.profile)
     out = {role: profile.compiled.get(block, block) if role != "final" else block for role, block in roles.items()}
-    out |= profile.compiled_loss
-    if plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles:
-        out |= {"layer": "layer_compiled", "compiled_kernel": profile.compiled_layers[plan.checkpointing]}
+    kernel = profile.compiled_layers.get(plan.checkpointing, "") + context_suffix(plan)
+    if kernel in KERNELS and plan.architecture.block in profile.compiled_blocks:
+        out |= {"layer": "layer_compiled", "compiled_kernel": kernel}
     return out
 
 
@@ -116,15 +122,22 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "cross_leaf": "leaf" if plan.checkpointing == "full" else "pass",
         "linear_up": "linear" if ITEMSIZE[plan.formats.parameters] == ITEMSIZE["float32"] else "linear_float32",
         "dropout_embedding": "pass",
-        "require_grad": "leaf" if plan.lora and plan.checkpointing == "full" else "pass",
+        "require_grad": "leaf" if plan.checkpointing == "full" and (plan.lora or _embeds_frozen(plan)) else "pass",
         "lora_dropout": "dropout" if plan.lora and plan.lora.dropout else "pass",
         "linear_quantised": profile_of(plan.profile).quantised,
         "linear_merged": _merged(plan),
+        "zero_padding": "fill_padding" if plan.transformer_engine else "pass",
+        "zero_padding_cross": "fill_padding_cross" if plan.transformer_engine else "pass",
         "ungroup": "contiguous" if 1 < groups < heads else "pass",
         "positions_rope": "rope_pairs" if plan.builds_mask else "rope_pairs_indexed",
         "dropout_hidden": "dropout" if plan.dropout_hidden else "pass",
         "dropout_attention": "dropout" if plan.dropout_attention else "pass",
     }
+
+
+def _embeds_frozen(plan: Plan) -> bool:
+    """Whether nothing in front of the layers is trained, and the library makes its output ask for a gradient all the same."""
+    return plan.asks_at_input and is_frozen(plan.frozen, plan.architecture, "embedding.V", "", layer=False, numbered=False)
 
 
 def _merged(plan: Plan) -> str:

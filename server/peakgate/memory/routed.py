@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from peakgate.memory.job import Transformer
 from peakgate.memory.plan import Degrees
 
+ALIGNMENT = 8
+"""Rows to which torchtitan pads the group of each expert (distributed/expert_parallel.py: TOKEN_GROUP_ALIGN_SIZE_M)."""
+
 SPLIT_BY_TENSOR = ("f_shared", "f_shared2", "f_dense", "f_dense2", "latent_q", "latent_kv", "latent_v")
 
 
@@ -35,11 +38,15 @@ def latent_sizes(t: Transformer) -> dict[str, int]:
 
 def expert_tensor(degrees: Degrees) -> int:
     """By how much tensor parallelism splits an expert: as all else, unless the ranks do not reach (then experts stay whole)."""
+    if degrees.whole_experts:
+        return 1
     return degrees.tensor if degrees.world % (degrees.tensor * degrees.expert * degrees.pipeline) == 0 else 1
 
 
 def expert_shard(degrees: Degrees) -> int:
-    """Ranks that hold the same experts and share their optimizer states."""
+    """Ranks that hold the same experts and share their states; of hybrid sharding those of one copy of the model."""
+    if degrees.whole_experts:
+        return max(1, degrees.shard * degrees.tensor // degrees.expert)
     return max(1, degrees.world // (expert_tensor(degrees) * degrees.expert * degrees.pipeline))
 
 
@@ -49,9 +56,11 @@ def routed_dims(degrees: Degrees, dims: Mapping[str, int], tokens: int, outside:
         return {}
     split = expert_tensor(degrees)
     every, own = dims["E_all"], outside if split == 1 else tokens
+    routed = -(-own * dims["k"] // every) * every
     return {
         "f_expert": -(-dims["f_expert"] // split),
         "f_expert2": -(-dims["f_expert2"] // split),
-        "routed": -(-own * dims["k"] // every) * every,
+        "routed": routed,
+        "aligned": routed + ALIGNMENT * dims["E"],
         "row_map": outside * (2 * every + 1),  # transformer_engine/pytorch/triton/permutation.py: int32
     }

@@ -30,8 +30,8 @@ def stacks_of(plan: Plan, stage: Stage, *, each: bool) -> list[Stack]:
     if not arch.encoder:
         return [Stack(kind=arch.pattern[-1], stretches=tuple(stretches(plan, stage.layers, each=each, start=stage.start)))]
     encoding = encoder_layers_of(plan, stage)
-    encoder = stretches(replace(plan, architecture=replace(arch, pattern=arch.encoder)), encoding, each=each)
-    decoder = stretches(plan, stage.layers - encoding, each=each)
+    encoder = stretches(replace(plan, architecture=replace(arch, pattern=arch.encoder)), encoding, each=each, start=stage.start)
+    decoder = stretches(plan, stage.layers - encoding, each=each, start=stage.start + encoding)
     out = [Stack(kind=arch.encoder[-1], stretches=tuple(encoder), encodes=True)] if encoding else []
     if stage.layers > encoding or stage.heads:
         renumbered = tuple(replace(s, number=s.number + len(encoder)) for s in decoder)
@@ -56,7 +56,7 @@ def sizes_of(plan: Plan, kind: str) -> dict[str, int]:
         share = max(1, encoder["encoder_f"] // plan.degrees.tensor)
         return _with_rows(encoder | {"f": share}, plan)
     decoder = rank_dims(replace(plan, sequence=plan.target))
-    cross = {"scores_cross": encoder["scores"], "rows.cross": plan.target * plan.sequence}
+    cross = {"scores_cross": encoder["scores"], "rows.cross": plan.target * plan.sequence, "square_cross": plan.target * plan.sequence}
     return _with_rows(decoder | cross, replace(plan, sequence=plan.target))
 
 

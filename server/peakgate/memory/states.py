@@ -3,7 +3,8 @@
 Seed B: model states = N (b_param + b_grad + b_master + b_m1 + b_m2). ZeRO divides optimizer states (stage 1),
 gradients (2) and parameters (3)
 over the shard degree (ZeRO, arXiv 1910.02054, section 5); Megatron-LM's distributed optimizer divides master weights and optimizer
-states (6 + 12/dp bytes, megatron/training/theoretical_memory_usage.py).
+states (6 + 12/dp bytes, megatron/training/theoretical_memory_usage.py). An offloaded optimizer takes the master weights along
+(deepspeed runtime/zero/stage_1_and_2.py: single_partition_of_fp32_groups; megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py).
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class States:
     trainable: int
     trained_bytes: int
     """Trained parameters in the format of their gradients, on this rank's shard."""
+    owned: int
+    """Trained elements that this rank's optimizer step works on."""
     largest: int
     """Elements of the largest trained parameter."""
     lazy_optimizer: bool = True
@@ -69,31 +72,42 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     optimizer_itemsize = ROWS[plan.optimizer].itemsize or _state_itemsize(plan)
     row = ROWS[plan.optimizer]
     per_element = row.copies * (optimizer_itemsize + row.scale_bytes_per_element)
-    counters = 4 * sum(w.count for w in trained) if row.counters and row.copies and plan.profile != "textbook" else 0
-    owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM])
+    counters = COUNTER_BYTES * counters_of(plan, trained)
+    owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM], "optimizer")
     optimizer = int(owned * per_element) + counters
-    gradient_bytes = _share(plan, trainable, "gradients") * _gradient_itemsize(plan)
+    gradient_bytes = _owned(plan, trained, "gradients") * _gradient_itemsize(plan)
     host = on_host(plan)
     return States(
         parameters=0 if "parameters" in host else _parameter_bytes(plan, listed),
         gradients=gradient_bytes if formats.resident_gradients else 0,
-        master_weights=0 if "master_weights" in host else _owned(plan, trained) * ITEMSIZE[formats.master_weights],
+        master_weights=0 if "master_weights" in host else _owned(plan, trained, "optimizer") * ITEMSIZE[formats.master_weights],
         optimizer_states=0 if "optimizer_states" in host else optimizer,
         elements=elements,
         trainable=trainable,
         trained_bytes=gradient_bytes,
+        owned=_owned(plan, trained, "optimizer"),
         largest=max((w.elements for w in trained), default=0),
         lazy_optimizer=not formats.resident_gradients and formats.master_weights == "none",
     )
 
 
-def _owned(plan: Plan, trained: list[Weight]) -> int:
-    """Elements whose optimizer states the rank holds: experts are divided over their own data parallel ranks."""
+COUNTER_BYTES = 4
+"""One fp32 step count a tensor."""
+
+
+def counters_of(plan: Plan, trained: Iterable[Weight]) -> int:
+    """Step counts that the optimizer keeps, one a tensor; the textbook counts none."""
+    row = ROWS[plan.optimizer]
+    return sum(w.count for w in trained if w.trainable) if row.counters and row.copies and plan.profile != "textbook" else 0
+
+
+def _owned(plan: Plan, weights: list[Weight], what: str) -> int:
+    """Elements of which the rank holds such states: experts are divided over their own data parallel ranks."""
     degrees = plan.degrees
-    if not degrees.expert_shard or degrees.sharding not in SHARDED_FROM["optimizer"]:
-        return _share(plan, sum(w.elements * w.count for w in trained), "optimizer")
-    experts = sum(w.elements * w.count for w in trained if w.name.startswith("experts."))
-    rest = sum(w.elements * w.count for w in trained) - experts
+    if not degrees.expert_shard or degrees.sharding not in SHARDED_FROM[what]:
+        return _share(plan, sum(w.elements * w.count for w in weights), what)
+    experts = sum(w.elements * w.count for w in weights if w.name.startswith("experts."))
+    rest = sum(w.elements * w.count for w in weights) - experts
     return -(-rest // degrees.shard) - (-experts // degrees.expert_shard)
 
 
@@ -117,8 +131,8 @@ def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
     lora = plan.lora
     if lora is None:
         narrow = sum(w.elements * w.count for w in weights if in_8_bits(plan, w)) if plan.fp8_parameters else 0
-        parts = ((plan.formats.parameters, sum(w.elements * w.count for w in weights) - narrow), ("float8", narrow))
-        return sum(_share(plan, elements, "parameters") * ITEMSIZE[name] for name, elements in parts)
+        wide = ITEMSIZE[plan.formats.parameters]
+        return _owned(plan, weights, "parameters") * wide - _share(plan, narrow, "parameters") * (wide - ITEMSIZE["float8"])
     total = 0
     for weight in weights:
         if weight.trainable:
@@ -150,8 +164,7 @@ def step_temporary_bytes(plan: Plan, states: States) -> int:
     temporary, formats = step_temporary(plan.optimizer, plan.implementation), plan.formats
     if plan.in_backward:  # an optimizer for each parameter: what is a copy of all is one of the largest
         temporary = StepTemporary(largest=temporary.all + temporary.largest)
-    trained = _share(plan, states.trainable, "optimizer")
-    itemsize = ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
+    trained, itemsize = states.owned, ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
     partition = _partition_bytes(plan, trained, states.largest)
     return int((temporary.all * trained + temporary.largest * min(states.largest, trained)) * itemsize) + partition
 

@@ -7,21 +7,25 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 from peakgate.memory.allocator import block_bytes
-from peakgate.memory.census import Census, smallest
+from peakgate.memory.census import Census, by_mesh, smallest
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.collectives import sharding_of, shards
 from peakgate.memory.compiled import compiled_layer
 from peakgate.memory.cuda_graphs import pool_of
+from peakgate.memory.dora import dora
 from peakgate.memory.embedding import embedded, global_sizes, mask_width, received_tables
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
+from peakgate.memory.methods.companions import passes
+from peakgate.memory.multi_token import with_further_losses
 from peakgate.memory.offload import on_host
+from peakgate.memory.optimizers import step_temporary, temporary_events
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import Companion, Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import REBUILT
 from peakgate.memory.sharding import Sharding
@@ -30,6 +34,7 @@ from peakgate.memory.stacks import Stack, stacks_of
 from peakgate.memory.states import States, Weight, states_of, step_temporary_bytes, weights_of
 from peakgate.memory.stretches import Stretch
 from peakgate.memory.tape import Tensor
+from peakgate.memory.zero_bubble import waiting_bytes
 
 PHASES = ("forward", "loss", "backward", "optimizer")
 """Of a step, in their order."""
@@ -78,17 +83,20 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     )
 
 
-def run(plan: Plan, stage: Stage, meter: Meter, *, each: bool = False) -> tuple[_Step, int, States, list[Weight]]:
+def run(plan: Plan, stage: Stage, meter: Meter, *, each: bool = False) -> tuple[ForwardPass, int, States, list[Weight]]:
     """Runs one step in steady state past a meter: what is left of it, where its events repeat from, its states and weights."""
     profile = profile_of(plan.profile)
-    step = _Step(plan, stage, meter, each=each)
+    step = ForwardPass(plan, stage, meter, each=each)
+    step.sharding.final = plan.accumulation == 1
     step.micro_step(held=None)
     first = len(meter.events or ())
     alike = each and profile.flat_buffers  # gradients have buffers of their own: every micro-batch is like the first
     again = plan.accumulation > 1 or not plan.set_to_none or profile.holds_graph
     if again and not alike:  # the second pass finds gradients, or an earlier graph; all later ones are equal to it
         meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
+        step.sharding.final = True
         step.micro_step(held=step.held)
+    step.sharding.step_ended()
     weights = weights_of(step.machine.parameters, step.machine.tape.times)
     states = states_of(plan, weights)
     step.optimize(states, weights)
@@ -106,7 +114,7 @@ def saved_bytes_per_layer(plan: Plan, meter: Meter | None = None) -> int:
         plain = replace(plain, architecture=replace(arch, dims=sizes))
     layers = encoding + decoding
     stage = Stage(number=0, layers=layers, embeds=True, heads=False, in_flight=1, chunks=1, start=arch.leading)
-    step = _Step(plain, stage, meter or Meter(_exact, profile_of(plan.profile).ignored), each=False)
+    step = ForwardPass(plain, stage, meter or Meter(_exact, profile_of(plan.profile).ignored), each=False)
     step.machine.tape.nodes = []
     step.sharding.begin()
     step.forward_layers()
@@ -121,14 +129,14 @@ def census(plan: Plan, stage: Stage) -> Census:
 
 @lru_cache(maxsize=512)
 def _census(plan: Plan, stage: Stage) -> Census:
-    step = _Step(plan, stage, Meter(_exact), each=False, counting=True)
+    step = weighed(plan, stage)
     machine = step.machine
-    machine.tape.recording = False
-    step.head_and_loss(step.forward_layers())
     weights = weights_of(machine.parameters, machine.tape.times)
     ends = machine.parameters.get(ENDS, [])
+    layers, experts = by_mesh({kind: machine.parameters[layer] for layer, kind in step.sharding.layer_kind.items()}, plan.degrees)
     return Census(
-        layers={kind: tuple(p.elements for p in machine.parameters[layer]) for layer, kind in step.sharding.layer_kind.items()},
+        layers=layers,
+        experts=experts,
         embedding=tuple(p.elements for p in ends if p.name.startswith("embedding")),
         head=tuple(p.elements for p in ends if not p.name.startswith("embedding")),
         total=sum(w.elements * w.count for w in weights),
@@ -136,37 +144,48 @@ def _census(plan: Plan, stage: Stage) -> Census:
     )
 
 
+def weighed(plan: Plan, stage: Stage) -> ForwardPass:
+    """A stage after a forward pass without a graph or shards: its weights are known."""
+    step = ForwardPass(replace(plan, checkpointing="none", loss="full", companions=()), stage, Meter(_exact), each=False, counting=True)
+    step.machine.tape.recording = False
+    step.head_and_loss(step.forward_layers())
+    return step
+
+
 def _exact(nbytes: int) -> int:
     return nbytes
 
 
-class _Step:
+class ForwardPass:
     """The state of a step while it is walked."""
 
-    def __init__(self, plan: Plan, stage: Stage, meter: Meter, *, each: bool, counting: bool = False) -> None:
+    def __init__(self, plan: Plan, stage: Stage, meter: Meter, *, each: bool, counting: bool = False, rootless: bool = False) -> None:
         self.plan, self.stage, self.meter = plan, stage, meter
         self.machine = Machine(plan, meter)
         again = {block for roles in self.machine.kinds.values() for block in roles.values() if block.startswith(REBUILT)}
         self.machine.special = {block: partial(rebuilt, name=block.removeprefix(REBUILT)) for block in again}
-        self.machine.special |= {"rebuilt_core": rebuilt_core, "compiled_layer": compiled_layer}
+        self.machine.special |= {"rebuilt_core": rebuilt_core, "compiled_layer": compiled_layer, "dora": dora}
         self.stacks = stacks_of(plan, stage, each=each)
-        self.sharding = self._sharding(counting=counting)
+        self.machine.frozen_stretches = frozenset(s.number for stack in self.stacks for s in stack.stretches if s.frozen)
+        self.sharding = self._sharding(counting=counting, rootless=rootless)
         self.machine.model_output = self.sharding.after_model
         self.loop = PipelineLoop(self.machine, stage)
         self.held: dict[str, int] = {}
         self.saved_per_layer: dict[str, int] = {}
-        self.head_at = self.backward_at = 0
+        self.head_at = self.backward_at = self.waiting = 0
         self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
+        self.machine.companions = passes(plan, partial(self._beside, each=each))
         tape = self.machine.tape
         tape.pool_of = pool_of(plan)
         tape.pool = tape.pool_of(ENDS)
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
 
-    def _sharding(self, *, counting: bool) -> Sharding:
-        """What the plan's data parallelism does around the layers, of which the last may be kept."""
+    def _sharding(self, *, counting: bool, rootless: bool) -> Sharding:
+        """What the plan's data parallelism does around the layers; `rootless`: the ends are gathered already."""
         own = [stretch for stack in self.stacks for stretch in stack.stretches]
         last = (own[-1].number, len(own[-1].kinds) - 1) if own else ENDS
-        return sharding_of(self.machine, None if counting or not shards(self.plan) else census(self.plan, self.stage), last)
+        held = None if counting or not shards(self.plan) else census(self.plan, self.stage)
+        return sharding_of(self.machine, replace(held, embedding=(), head=()) if held and rootless else held, last)
 
     # ---- one micro-batch
     def micro_step(self, held: dict[str, int] | None) -> None:
@@ -176,6 +195,8 @@ class _Step:
         others = max(0, self.stage.in_flight - self.stage.chunks)  # a walk holds all chunks of one micro-batch
         in_flight = {key: size * others // self.stage.chunks for key, size in (held or {}).items()}
         pool = tape.pool_of((1, 0))
+        if held:
+            in_flight["activations"] += self.stage.waiting * self.waiting // self.stage.chunks
         numbers = {key: meter.add(size, size, key, pool) for key, size in in_flight.items()}
         meter.enter("forward")
         self.sharding.begin()
@@ -183,8 +204,9 @@ class _Step:
         x = self.forward_layers()
         self.head_at = len(meter.events or ())
         loss, logits = self.head_and_loss(x)
+        self.waiting = waiting_bytes(tape.nodes, tape.times) if self.stage.waiting else 0
         loss = self.loop.sent(loss)
-        self._drop_copies()
+        self.drop_copies()
         self.held = {"activations": max(0, meter.blocks_now("activations") - before)}
         meter.enter("backward")
         self.backward_at = len(meter.events or ())
@@ -197,7 +219,7 @@ class _Step:
         meter.enter("optimizer")
         for storage in [loss.storage, *([logits.storage] if logits and self.plan.keep_logits else [])]:
             storage.drop()
-        self._drop_outputs()
+        self.drop_outputs()
         for key, size in in_flight.items():
             meter.sub(size, size, key, numbers[key], pool)
         machine.pins.step_ended(named=machine.profile.holds_graph)
@@ -322,17 +344,23 @@ class _Step:
             return plain_network.loss(self.machine, self.plan.architecture.network, x)
         if not self.stage.heads:
             return x, None
-        loss = loss_of(self.machine, x)
+        loss = loss_of(self.machine, with_further_losses(self.machine, x))
         if not self.plan.keep_logits:
-            self._drop_outputs()
+            self.drop_outputs()
         return loss
 
-    def _drop_outputs(self) -> None:
+    # ---- other models of the training method
+    def _beside(self, companion: Companion, stage: Stage, *, each: bool) -> ForwardPass:
+        """Another model, walked on the same meter."""
+        return ForwardPass(companion.plan, stage, self.meter, each=each, rootless=companion.shares_weights)
+
+    def drop_outputs(self) -> None:
+        """What the model's output names beside loss and logits goes."""
         for tensor in self.outputs:
             tensor.storage.drop()
         self.outputs = []
 
-    def _drop_copies(self) -> None:
+    def drop_copies(self) -> None:
         """Autocast lets its weight copies go; those of the layers that were not walked are as many times as large."""
         machine = self.machine
         for layer, copy in machine.copies.values():
@@ -352,7 +380,7 @@ class _Step:
         self.meter.enter("end")
 
     def _temporary(self, nbytes: int, weights: list[Weight]) -> None:
-        """One figure for the meter; in the list of events a tensor for each trained weight, as foreach kernels make them."""
+        """One figure for the meter; in the list of events a tensor for each trained weight."""
         meter = self.meter
         events, meter.events = meter.events, None
         number = meter.add(nbytes, nbytes, "temporaries")
@@ -361,7 +389,5 @@ class _Step:
         if events is None:
             return
         trained = [weight.elements for weight in weights if weight.trainable for _ in range(weight.count)]
-        sizes = [nbytes * elements // sum(trained) for elements in trained]
-        events += [(meter.numbers + i, size) for i, size in enumerate(sizes, 1) if size]
-        events += [(meter.numbers + i, -size) for i, size in enumerate(sizes, 1) if size]
-        meter.numbers += len(sizes)
+        events += temporary_events(nbytes, trained, step_temporary(self.plan.optimizer, self.plan.implementation), meter.numbers)
+        meter.numbers += 2 * len(trained)

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from peakgate.memory.architecture import Architecture
 from peakgate.memory.check import LARGEST, longest_sequence
-from peakgate.memory.compiled_step import CompiledStep, compile_step
+from peakgate.memory.compiled_step import CompiledStep, Shape, compile_step
 from peakgate.memory.compose import Rank, compose
 from peakgate.memory.forms import UntraceableError
 from peakgate.memory.job import Batch, Job, Model
@@ -47,9 +47,8 @@ class Structure:
         """The prediction for a job, when it was compiled for the way that its shape takes."""
         if self.architecture is None:
             return None
-        batch, lengths = job.batch, lengths_of(job, self.architecture)
-        shape = (batch.micro_batch_size or 0, lengths.sequence, *([lengths.target] if lengths.target else []))
-        if min(shape) < 1 or max(shape) > LARGEST["batch"] or (batch.sequence_length or 0) > self.longest:
+        shape = shape_of(job, self.architecture)
+        if min(shape) < 1 or max(shape) > LARGEST["batch"] or (job.batch.sequence_length or 0) > self.longest:
             return None
         for ranks in self.variants:
             counts = [step.at(shape) for _, step in ranks]
@@ -63,6 +62,10 @@ class Structure:
         self.walks += 1
         if self.walks < 2 or len(self.variants) == VARIANTS or not self.traceable:
             return
+        plan = ranks[0].plan
+        if shape_of(job, architecture) != (plan.micro_batch, plan.sequence, *([plan.target] if plan.target else [])):
+            self.traceable = False  # the method makes other batches of what is stated
+            return
         try:
             self.variants.append([(rank, compile_step(rank.plan, rank.stage)) for rank in ranks])
             self.architecture, self.longest = architecture, longest_sequence(job)
@@ -70,9 +73,15 @@ class Structure:
             self.traceable = False
 
 
+def shape_of(job: Job, architecture: Architecture) -> Shape:
+    """The shape that a job states."""
+    lengths = lengths_of(job, architecture)
+    return (job.batch.micro_batch_size or 0, lengths.sequence, *([lengths.target] if lengths.target else []))
+
+
 def structure_of(job: Job) -> Structure | None:
     """The structure of a job; None of one that is not walked, or whose model cannot be told from others."""
-    if job.model.profile is not None or job.model.operations is not None:
+    if job.model.profile is not None or job.model.operations is not None or (job.method.name and job.batch.target_length):
         return None
     try:
         return _structure((_model_key(job.model), not job.batch.target_length, *_beside(job), *_of_batch(job.batch)))

@@ -47,6 +47,15 @@ class Zero(Sharding):
         if self.stage < 3 and not self.plan.formats.resident_gradients:
             self.buffers = [self.buffer(self._bucket_bytes()) for _ in range(2 if self.plan.overlap_comm else 1)]
 
+    def begin_inference(self) -> None:
+        """Stage 3: gathered weights alone."""
+        if self.stage == 3:
+            self.buffers = [self.buffer(min(self.plan.max_live_elements, self.census.total) * self.itemsize)]
+
+    def end_inference(self) -> None:
+        """They go."""
+        drop_all(self.buffers)
+
     def _bucket_bytes(self) -> int:
         return self.plan.reduce_bucket_elements * self.itemsize
 

@@ -7,12 +7,16 @@ from typing import cast
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.check import world_of
+from peakgate.memory.compose import compose, rank_of
+from peakgate.memory.counts import counted
 from peakgate.memory.job import Batch, Framework, Job, Lora, Model, Precision, Transformer
 from peakgate.memory.meter import High
-from peakgate.memory.model import describe
+from peakgate.memory.model import Described, describe
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Plan
-from peakgate.memory.resolve import resolve
+from peakgate.memory.prediction import Prediction
+from peakgate.memory.resolve import Resolved, resolve
+from peakgate.memory.step import walk
 from peakgate.server.convert import job_from_message
 from peakgate.v1.document import parse_job
 
@@ -80,6 +84,12 @@ def plan_of(job: Job) -> Plan:
 def stages_of(plan: Plan) -> list[Stage]:
     """Every stage of the plan's pipeline."""
     return stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation)
+
+
+def of_stage(plan: Plan, stage: Stage, resolved: Resolved, described: Described, *, exact: bool = False) -> Prediction:
+    """The prediction for one stage of a pipeline."""
+    walked = walk(plan, stage)
+    return compose(rank_of(plan, stage, walked.states, resolved, described), counted(plan, stage, walked), exact=exact)
 
 
 def textbook_13b(changes: Mapping[str, Value] | None = None) -> Job:

@@ -25,10 +25,14 @@ def held(degrees: Degrees, micro_batches: int) -> list[int]:
         (Degrees(pipeline=4, virtual_pipeline=2), 8, [11, 9, 7, 5]),
         (Degrees(pipeline=4, virtual_pipeline=2, schedule="interleaved-1f1b"), 4, [8, 8, 7, 5]),
         (Degrees(pipeline=2, virtual_pipeline=3, schedule="gpipe"), 4, [12, 12]),
+        (Degrees(pipeline=4, schedule="zero-bubble"), 8, [4, 4, 4, 4]),
+        (Degrees(pipeline=4, virtual_pipeline=2, schedule="zero-bubble"), 8, [8, 8, 8, 8]),
+        (Degrees(pipeline=4, schedule="zero-bubble"), 3, [3, 3, 3, 3]),
     ],
 )
 def test_a_stage_holds_what_its_schedule_says(degrees: Degrees, micro_batches: int, want: list[int]) -> None:
-    """1F1B: p - i; interleaved: (p - i - 1)·2 + (v - 1)·p + 1 chunks; GPipe: all; never more than there are."""
+    """1F1B: p - i; interleaved: (p - i - 1)·2 + (v - 1)·p + 1 chunks; GPipe: all; zero-bubble: v·p on every stage; never more
+    than there are."""
     assert held(degrees, micro_batches) == want
 
 
@@ -52,8 +56,9 @@ def test_one_stage_embeds_and_heads() -> None:
 
 
 def test_a_stage_that_another_covers_is_not_walked() -> None:
-    """Of four equal stages the first and last differ, and of the middle ones only the one with most in flight is worth a walk."""
-    assert [stage.number for stage in distinct(stages(Degrees(pipeline=4), 16, 8))] == [0, 3]
+    """Of four equal stages the first and last differ, and of the middle ones only the one with most in flight is worth a walk: it also
+    holds what it receives."""
+    assert [stage.number for stage in distinct(stages(Degrees(pipeline=4), 16, 8))] == [0, 1, 3]
     assert [stage.number for stage in distinct(stages(Degrees(pipeline=4, stage_layers=(1, 6, 6, 3)), 16, 8))] == [0, 1, 3]
 
 
@@ -61,7 +66,7 @@ def test_a_stage_that_another_covers_is_not_walked() -> None:
     st.integers(1, 12),
     st.integers(1, 40),
     st.integers(1, 3),
-    st.sampled_from(["1f1b", "gpipe"]),
+    st.sampled_from(["1f1b", "gpipe", "zero-bubble"]),
     st.integers(1, 64),
 )
 def test_a_stage_left_out_is_covered(pipeline: int, layers: int, virtual: int, schedule: str, micro_batches: int) -> None:

@@ -55,23 +55,23 @@ def test_a_published_reservation_is_met(name: str) -> None:
 
 @pytest.mark.parametrize("name", FACTS)
 def test_the_ratio_is_near_the_replay(name: str) -> None:
-    """The path without a replay is within 6 % of it in reserved bytes; in required ones within 6 % with expandable segments, and 12 %
-    below with native ones, where a kept activation may split a segment that the loss needs whole."""
+    """With expandable segments the path without a replay is within 1 % of it, in reserved and in required bytes. With native ones it is
+    within 7 and 12 %: a kept activation may split a segment that the loss needs whole."""
     job = job_of_row(ROWS[name])
     fast, slow = predict(job), predict(job, exact=True)
-    assert fast.reserved_bytes == pytest.approx(slow.reserved_bytes, rel=0.06)
-    within = 0.12 if FACTS[name].get("framework.expandable_segments") is False else 0.06
-    assert fast.required_bytes == pytest.approx(slow.required_bytes, rel=within)
+    native = FACTS[name].get("framework.expandable_segments") is False
+    assert fast.reserved_bytes == pytest.approx(slow.reserved_bytes, rel=0.07 if native else 0.01)
+    assert fast.required_bytes == pytest.approx(slow.required_bytes, rel=0.12 if native else 0.01)
 
 
-def test_only_buffers_of_context_parallelism_are_open() -> None:
-    """Compiled layers, 8-bit products under them and per-operation checkpointing are counted."""
-    said = {name for name, row in ROWS.items() if predict(job_of_row(row)).undecided}
-    assert said == {"titan-8b-cp2-s65536", "titan-8b-cp4-s131072", "titan-8b-cp8-s262144"}
+def test_nothing_of_these_runs_is_left_open() -> None:
+    """Compiled layers, 8-bit products under them, per-operation checkpointing and context parallelism are counted."""
+    assert not [name for name, row in ROWS.items() if predict(job_of_row(row)).undecided]
 
 
 @pytest.mark.parametrize(
-    ("version", "want"), [(None, "torchtitan"), ("0.0.2", "torchtitan"), ("0.1.0", "torchtitan 0.1"), ("1", "torchtitan 0.2")]
+    ("version", "want"),
+    [(None, "torchtitan"), ("0.0.2", "torchtitan"), ("0.1.0", "torchtitan 0.1"), ("0.2.0", "torchtitan 0.2"), ("1", "torchtitan 0.2.1")],
 )
 def test_a_version_has_the_kernels_of_its_age(version: str | None, want: str) -> None:
     """Without a version the first age holds: its loss is not compiled, so it needs the most memory."""
@@ -88,7 +88,7 @@ def test_later_ages_need_no_more() -> None:
 def test_a_version_that_is_not_stated_rejects_nothing() -> None:
     """The most favourable version stands among the values under which a rejection must hold."""
     job = job_of(ROWS["titan-8b-h200-32"]["job"])
-    assert ("framework.version", "0.2") in favourable(job)
+    assert ("framework.version", "0.2.1") in favourable(job)
     assert predict(with_changes(job, favourable(job))).required_bytes < predict(job).required_bytes
 
 
@@ -160,3 +160,17 @@ def test_a_budget_of_nothing_is_a_checkpoint() -> None:
     assert with_budget(0.0).allocated_bytes == full.allocated_bytes
     assert not any(note.startswith("checkpointing") for note in with_budget(0.0).undecided)
     assert any(note.startswith("checkpointing") for note in with_budget(0.5).undecided)
+
+
+def test_a_card_tells_the_age() -> None:
+    """Blackwell runs on no torchtitan before 0.1, so a job that states no version compiles its loss: 178 GiB where the first age came to
+    254, and the console printed 174.5."""
+    assert profile_name("torchtitan", None, "llama", (10, 0)) == "torchtitan 0.1"
+    assert profile_name("torchtitan", None, "llama", (9, 0)) == "torchtitan"
+    row = next(row for row in rows("published_jobs") if row["id"] == "titan-8b-gb200-bf16")
+    assert predict(job_of(row["job"])).reserved_bytes == pytest.approx(number(row, "outcome.peak_bytes"), rel=0.03)
+
+
+def test_a_block_tells_the_age() -> None:
+    """DeepSeek-V3 came with 0.2."""
+    assert profile_name("torchtitan", None, "deepseek_v3") == "torchtitan 0.2"

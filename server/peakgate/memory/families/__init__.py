@@ -140,6 +140,7 @@ DROPPED = LLAMA | {"attention": "attention_residual", "mlp": "mlp_residual"}
 FAMILIES: dict[str, Family] = {
     "gpt": Family(roles=GPT2 | {"embed": "embed_plain", "act": "gelu", "dropout_embedding": "pass"}, biases=EVERY_LINEAR, tied=True),
     "gpt2": Family(roles=GPT2, biases=EVERY_LINEAR, tied=True, positions="learned"),
+    "gpt3": Family(roles=GPT2, biases=EVERY_LINEAR, tied=True, positions="learned", max_positions=2048),  # arXiv 2005.14165, 2.1
     "opt": Family(roles=OPT, biases=EVERY_LINEAR, tied=True, positions="offset"),
     "gpt_neox": Family(roles=NEOX, biases=EVERY_LINEAR, rotary_share=0.25),
     "falcon": Family(roles=FALCON, tied=True),
@@ -265,6 +266,5 @@ FAMILIES: dict[str, Family] = {
 
 STAND_INS: dict[str, str] = {
     "clip": "vit",
-    "gpt3": "gpt2",
 }
 """Blocks without a row of their own yet, and the family whose kernels give a first figure; the answer is then UNDECIDED."""

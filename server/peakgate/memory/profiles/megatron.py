@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from peakgate.memory import kernels
 from peakgate.memory.blocks import parse
-from peakgate.memory.profiles import megatron_fp8, megatron_routed
+from peakgate.memory.profiles import megatron_bert, megatron_fp8, megatron_routed, megatron_t5
 from peakgate.memory.profiles.megatron_resident import resident
 from peakgate.memory.profiles.profile import Profile
 
@@ -36,6 +36,7 @@ cross_entropy_in_place | y=out:4 l=out:12 -l | x(x): gx~x
 """)
     | megatron_routed.KERNELS
     | megatron_fp8.KERNELS
+    | megatron_t5.KERNELS
 )
 
 BLOCKS = (
@@ -101,6 +102,11 @@ mlp_megatron_plain x
   _u = linear.up _n -> f
   _a = act _u
   return linear.down _a -> h
+further_token e x                            # M/transformer/multi_token_prediction.py: _concat_embeddings
+  _e = norm e
+  _h = norm x
+  _c = join _e _h -> h2
+  return linear.further _c -> h
 embed_megatron x                             # M/models/common/embeddings/language_model_embedding.py
   _e = embedding.V x -> h
   return dropout_hidden _e
@@ -111,6 +117,8 @@ embed_megatron_positions x
   return dropout_hidden _x
 """)
     | megatron_routed.BLOCKS
+    | megatron_t5.BLOCKS
+    | megatron_bert.BLOCKS
 )
 
 
@@ -132,6 +140,8 @@ ROLES = {
     **dict.fromkeys(("gpt", "gpt2", "gpt3"), GPT),
     "qwen3": QWEN3,
     "nemotron": NEMOTRON,
+    "t5": GPT | megatron_t5.T5,
+    "bert": GPT | megatron_bert.BERT,
     "mixtral": LLAMA | megatron_routed.ROUTED,
     "qwen3_moe": QWEN3 | megatron_routed.ROUTED,
     **dict.fromkeys(("deepseek_v2", "deepseek_v3"), LLAMA | megatron_routed.DEEPSEEK),
@@ -149,6 +159,8 @@ PROFILE = Profile(
     workspaces=0,
     tables=False,
     resident=resident,
+    built={"t5": megatron_t5.as_built, "bert": megatron_bert.as_built},
+    further_tokens=frozenset({"embed_megatron"}),
     pipeline_loop=True,
     zero_buckets=False,
     flat_buffers=True,

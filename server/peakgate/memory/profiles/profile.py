@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from peakgate.memory.architecture import Architecture
     from peakgate.memory.pipeline import Stage
     from peakgate.memory.plan import Plan
     from peakgate.memory.prediction import LedgerLine
@@ -31,6 +32,8 @@ class Profile:
     optimizer_temporaries: bool = True
     roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By block: roles of a framework's own modules, which win over the family's."""
+    built: Mapping[str, Callable[[Architecture], Architecture]] = field(default_factory=dict)
+    """By block: what the framework builds of the published model, where that is another one."""
     rows: Mapping[str, str] = field(default_factory=dict)
     """Operations that change the number of rows, and the dimension that says to how many."""
     recomputed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -41,8 +44,14 @@ class Profile:
     """What a plan makes of `linears`: products in 8 bits have kernels of their own."""
     resident: Callable[[Plan, Stage, list[Weight]], list[LedgerLine]] | None = None
     """What else lives all step long: workspaces, tables, buffers."""
+    splits_backward: bool = False
+    """The framework has a zero-bubble schedule, and it is counted (`zero_bubble.py`)."""
+    further_tokens: frozenset[str] = frozenset()
+    """Embeddings with which the framework predicts further tokens (`multi_token.py`); empty: its modules predict one."""
     pipeline_loop: bool = False
     """The locals of Megatron-LM's pipeline loop are counted, and outputs are deallocated once they are sent."""
+    adds_up_whole: bool = False
+    """Micro-batches before the last of a step run under no_sync: FSDP then adds up whole gradients."""
     zero_buckets: bool = True
     """Sharded gradients and parameters go through DeepSpeed's buckets."""
     low_level_zero: bool = False
@@ -78,11 +87,15 @@ class Profile:
     per_operation: bool = False
     """Selective checkpointing keeps the outputs of a list of operations of each layer (`selective.py`)."""
     compiled_layers: Mapping[str, str] = field(default_factory=dict)
-    """Kernels of a whole compiled layer of the blocks in `roles`, by checkpointing mode; a mode without one is not counted."""
+    """Kernels of a whole compiled layer, by checkpointing mode …"""
+    compiled_blocks: frozenset[str] = frozenset()
+    """… of these blocks; a mode or a block without one is not counted."""
     resident_rope: bool = False
     """The rotary table is a buffer of the model, not made in every forward pass."""
     compiled_loss: Mapping[str, str] = field(default_factory=dict)
-    """Roles of a loss that is compiled with the layers."""
+    """Roles of a loss that is compiled with the layers …"""
+    compiles_loss_of: frozenset[str] = frozenset()
+    """… and blocks whose own configuration compiles the loss alone."""
     splits_ends: bool = False
     """The embedding is a unit of FSDP2 of its own, and so is the last norm with the head."""
     keeps_last_unit: bool = False
@@ -92,7 +105,18 @@ class Profile:
     """Whether it trains Hugging Face's own modules, which a library of kernels may patch …"""
     fused: frozenset[str] = frozenset()
     """… and which kernels its own modules are fused with anyway."""
+    newest_capability: int = 1 << 10
+    """The last major compute capability on which this age of the framework runs."""
+
+    def compiles_loss(self, plan: Plan) -> bool:
+        """Whether the plan's loss is one compiled graph."""
+        return bool(self.compiled_loss) and (plan.compiled or plan.architecture.block in self.compiles_loss_of)
 
     def models(self, block: str) -> bool:
         """Whether the framework builds the block of its own modules, or has none of its own."""
         return not self.roles or block in self.roles
+
+    def builds(self, published: Architecture) -> Architecture:
+        """The architecture as the framework builds it."""
+        own = self.built.get(published.block)
+        return own(published) if own else published

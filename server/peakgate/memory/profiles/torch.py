@@ -6,6 +6,9 @@ they are), train.py.
 
 from __future__ import annotations
 
+from peakgate.memory.profiles import torch_pipeline
 from peakgate.memory.profiles.profile import Profile
 
-PROFILE = Profile(renames={"gelu_new": "gelu"}, losses={"full": "plain"}, masks_padding=False)
+PROFILE = Profile(
+    renames={"gelu_new": "gelu"}, losses={"full": "plain"}, masks_padding=False, resident=torch_pipeline.resident, splits_backward=True
+)

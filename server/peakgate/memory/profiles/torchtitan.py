@@ -3,17 +3,20 @@
 Sources: torchtitan models/llama3/model/model.py (every expression as it stands there, with its local names), models/norms.py,
 models/llama3/infra/parallelize.py, components/loss.py. Three ages: before 0.1 the norms are Python code and the loss is never compiled; 0.1
 has torch.nn.RMSNorm while ATen composed it of operations (aten layer_norm.cpp: rms_norm), and compiles the loss with the layers; since
-commit 83e6941 (0.2) embedding and head are units of their own, no layer stays gathered, and ATen has a fused norm.
+commit 83e6941 (0.2) embedding and head are units of their own, no layer stays gathered, and ATen has a fused norm; since e5ef99aab (0.2.1)
+a pipeline lets go of its outputs.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from peakgate.memory import blocks, kernels
+from peakgate.memory.profiles import torch_pipeline, torchtitan_compiled, torchtitan_routed
 from peakgate.memory.profiles.profile import Profile
 
-BLOCKS = blocks.parse("""
+BLOCKS = torchtitan_routed.BLOCKS | blocks.parse("""
 layer_titan x                                # TransformerBlock.forward
   _n = norm x
   _a = attention _n
@@ -60,45 +63,44 @@ rms_norm_native x                            # the weight is multiplied in fp32,
   return to_compute o
 """)
 
-_QKV = "n=x q{keep}=T*q:2 k=T*kv:2 v{keep}=T*kv:2 -n"
-_ROTATED = "fq=T*q:4 {free} oq=T*q:4 -fq rq=T*q:2 -oq fk=T*kv:4 -k ok=T*kv:4 -fk kr=T*q:2 -ok vr=T*q:2"
-_WHOLE = f"{_QKV.format(keep='')} {_ROTATED.format(free='-q')} -v a=T*q:2 l=lse:4"
-_MLP_GRADIENT = "p=T*f:2 gp=T*f:2 -p gu=T*f:2 gg=T*f:2 -gp -u {free} ga=x gn=x -gu -gg -m -ga gh=x -gn -o"
-_REPEATED = "rq=T*q:2 kr=T*q:2 vr=T*q:2"
-_FLASH_GRADIENT = "dq=T*q:2 dk=T*q:2 dv=T*q:2 d=lse:4 t=T*q:4 -t -d -rq -kr -vr"
-
-_SELECTIVE = (
-    f"{_QKV.format(keep='!')} {_ROTATED.format(free='')} a!=T*q:2 l!=lse:4 -rq -kr -vr o=x m=x g!=T*f:2 u=T*f:2 -m y=x -u -o",
-    f"x(x,q,v,a,l,g): o=x m=x u=T*f:2 {_MLP_GRADIENT.format(free='')} {_REPEATED} {_FLASH_GRADIENT} fq=T*q:4 -fq gx=x -dq -dk -dv -gh",
-)
-_FULL = (
-    f"{_WHOLE} -rq -kr -vr o=x -a -l m=x g=T*f:2 u=T*f:2 -m -g y=x -u -o",
-    f"x(x): {_WHOLE} o=x m=x g=T*f:2 u=T*f:2 {_MLP_GRADIENT.format(free='-g')} {_FLASH_GRADIENT} -a -l gx=x -dq -dk -dv -gh",
-)
-"""One layer under torch.compile, forward and gradient: what inductor must allocate; complex numbers fall back to eager kernels. Of the
-per-operation list the output of w2 is not kept, because the backward graph does not read it (torch/_functorch/partitioners.py)."""
-
-KERNELS = kernels.parse(f"""
-compiled_selective(x) | {" | ".join(_SELECTIVE)}
-compiled_full(x) | {" | ".join(_FULL)}
+KERNELS = (
+    torchtitan_routed.KERNELS
+    | torchtitan_compiled.KERNELS
+    | kernels.parse("""
 # The kernel's own fp32 accumulator of the queries' gradient, and a row sum (flash_attn csrc: dq_accum, softmax_d)
 flash_cuda(q,k,v) | y=q l!=lse:4 r!=rng | q,k,v(q,k,v,y,l,r): gq=q gk=k gv=v d=lse:4 t=q:4 -t -d
 # A compiled cross entropy: one kernel each way, no fp32 copy of the logits
 loss_compiled(x,t) | m!=rows:4 l!=rows:4 y=four | x(x,t,m,l): gx=x
 """)
+)
 
 LLAMA = {"layer": "layer_titan", "attention": "attention_titan", "norm": "rms_norm_titan"}
 
 OLDEST = Profile(
     roles={"llama": LLAMA},
     per_operation=True,
-    compiled_layers={"selective": "compiled_selective", "full": "compiled_full"},
+    compiled_layers=torchtitan_compiled.LAYERS,
+    compiled_blocks=torchtitan_compiled.BLOCKS,
+    newest_capability=9,  # Blackwell needs torch 2.7 of April 2025 (its release notes), and 0.1 is of June 2025
     resident_rope=True,
+    resident=torch_pipeline.resident,
+    splits_backward=True,
     keeps_last_unit=True,
 )
 
 COMPILED_LOSS = {"causal_loss": "loss_compiled", "loss_upcast": "pass"}
 
-FIRST = replace(OLDEST, roles={"llama": LLAMA | {"norm": "rms_norm_native"}}, compiled_loss=COMPILED_LOSS)
+FIRST = replace(
+    OLDEST, roles={"llama": LLAMA | {"norm": "rms_norm_native"}}, compiled_loss=COMPILED_LOSS, newest_capability=Profile().newest_capability
+)
 
-SECOND = replace(FIRST, roles={"llama": LLAMA | {"norm": "rms_norm_fused"}}, splits_ends=True, keeps_last_unit=False)
+SECOND = replace(
+    FIRST,
+    roles={"llama": LLAMA | {"norm": "rms_norm_fused"}, "deepseek_v3": torchtitan_routed.DEEPSEEK},
+    rows=torchtitan_routed.ROWS,
+    splits_ends=True,
+    keeps_last_unit=False,
+    compiles_loss_of=frozenset({"deepseek_v3"}),  # models/deepseek_v3/train_configs/*.toml: compile.components = ["loss"]
+)
+
+THIRD = replace(SECOND, resident=partial(torch_pipeline.resident, keeps_outputs=False))

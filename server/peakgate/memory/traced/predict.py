@@ -15,7 +15,7 @@ from peakgate.memory.plan import Degrees
 from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
 from peakgate.memory.replay import Script, smallest_cap
 from peakgate.memory.replay import play as play_script
-from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes, workspace_bytes
+from peakgate.memory.runtime import communication_bytes, context_bytes, workspace_bytes
 from peakgate.memory.states import States
 from peakgate.memory.step import PHASES
 from peakgate.memory.traced.measured import contradictions_of_run, recipe_dtype
@@ -56,7 +56,7 @@ def predict_profile(job: Job, world: int) -> Prediction:
     base = sum(line.bytes for line in lines)
     peaks = {phase: base + played.highs[phase].blocks for phase in PHASES if phase in played.highs}
     phase = max(reversed(peaks), key=lambda name: peaks[name])
-    outside = Outside(context=CONTEXT_BYTES, communication=communication_bytes(_degrees(world)))
+    outside = Outside(context=context_bytes(job.framework, capability_of(job)), communication=communication_bytes(_degrees(world)))
     extra = tuple(line.bytes for line in lines if line.item.startswith(("cuBLAS", "DDP")))
     reserved, required = (max(each, peaks[phase]) for each in _replayed(profile, extra))
     if profile.measured and profile.measured.reserved_bytes:
@@ -144,6 +144,7 @@ def _states(lines: list[LedgerLine], profile: Profile) -> States:
         elements=profile.parameters,
         trainable=profile.trainable_parameters,
         trained_bytes=profile.gradient_bytes,
+        owned=profile.trainable_parameters,
         largest=0,
     )
 

@@ -1,0 +1,71 @@
+"""One Llama layer of torchtitan under torch.compile, forward and gradient: what inductor must allocate.
+
+Complex numbers fall back to eager kernels. Of the per-operation list the output of w2 is not kept, because the backward graph does not
+read it (torch/_functorch/partitioners.py). Under context parallelism the attention is torch's ring (`context.py`), an eager call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peakgate.memory import context, kernels
+
+_QKV = "n=x q{keep}=T*q:2 k=T*kv:2 v{keep}=T*kv:2 -n"
+_ROTATED = "fq=T*q:4 {free} oq=T*q:4 -fq rq=T*q:2 -oq fk=T*kv:4 -k ok=T*kv:4 -fk kr=T*q:2 -ok vr=T*q:2"
+_MLP_GRADIENT = "p=T*f:2 gp=T*f:2 -p gu=T*f:2 gg=T*f:2 -gp -u {free} ga=x gn=x -gu -gg -m -ga gh=x -gn -o"
+_REPEATED = "rq=T*q:2 kr=T*q:2 vr=T*q:2"
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """Steps of an attention: its output `a`, kept or not, and its gradient."""
+
+    forward: str
+    kept: str
+    gradient: str
+
+
+def _ring(buffers: tuple[str, str]) -> Core:
+    """Keys and values are repeated for all heads before they go round."""
+    sizes = {
+        **dict.fromkeys(("q", "k", "v"), "T*q:2"),
+        **dict.fromkeys(("q4", "k4", "v4", "kv"), "T*q:4"),
+        "kv4": "T*q:8",
+        "ring": "T_ring*q:4",
+        "gq": "dq",
+        "gk": "dk",
+        "gv": "dv",
+    }
+    forward, kept = (context.merged(sizes | {"y": name}, buffers) for name in ("a", "a!"))
+    return Core(forward, kept, f"{context.gone_round(sizes, buffers)} -rq -kr -vr")
+
+
+ONE_RANK = Core("a=T*q:2", "a!=T*q:2", "dq=T*q:2 dk=T*q:2 dv=T*q:2 d=lse:4 t=T*q:4 -t -d -rq -kr -vr")
+
+
+def _selective(core: Core) -> str:
+    forward = f"{_QKV.format(keep='!')} {_ROTATED.format(free='')} {core.kept} l!=lse:4 -rq -kr -vr o=x m=x g!=T*f:2 u=T*f:2 -m y=x -u -o"
+    again = f"o=x m=x u=T*f:2 {_MLP_GRADIENT.format(free='')} {_REPEATED}"
+    return f"{forward} | x(x,q,v,a,l,g): {again} {core.gradient} fq=T*q:4 -fq gx=x -dq -dk -dv -gh"
+
+
+def _full(core: Core) -> str:
+    attention = f"{_QKV.format(keep='')} {_ROTATED.format(free='-q')} -v {core.forward} l=lse:4"
+    again = f"{attention} o=x m=x g=T*f:2 u=T*f:2 {_MLP_GRADIENT.format(free='-g')}"
+    return (
+        f"{attention} -rq -kr -vr o=x -a -l m=x g=T*f:2 u=T*f:2 -m -g y=x -u -o | x(x): {again} {core.gradient} -a -l gx=x -dq -dk -dv -gh"
+    )
+
+
+_CORES = {"": ONE_RANK, "_all_gather": _ring(context.GATHERED), "_ring": _ring(context.PASSED_ON)}
+
+KERNELS = kernels.parse(
+    "\n".join(
+        f"compiled_{mode}{suffix}(x) | {row(core)}"
+        for suffix, core in _CORES.items()
+        for mode, row in (("selective", _selective), ("full", _full))
+    )
+)
+
+LAYERS = {"selective": "compiled_selective", "full": "compiled_full"}
+BLOCKS = frozenset({"llama"})
