@@ -59,9 +59,13 @@ def grouped(pairs: Sequence[Pair], name_of: Callable[[Pair], str]) -> list[tuple
     return [*sorted(groups.items()), ("all", list(pairs))]
 
 
+TRACED_SETS = ("traced_small", "traced_optimizers", "traced_fullsize", "traced_methods", "traced_frozen", "traced_clip")
+"""Golden files of the table of traced models."""
+
+
 def traced_table() -> str:
     """Errors against traced models by architecture."""
-    pairs = [pair for name in ("traced_small", "traced_optimizers", "traced_fullsize") for pair in pairs_of(name)]
+    pairs = [pair for name in TRACED_SETS for pair in pairs_of(name)]
     lines = []
     for name, group in grouped(pairs, architecture):
         found = traced_figures(group)

@@ -23,6 +23,7 @@ SHARDINGS = CHOICES["parallelism.sharding"]
 TARGETS = (("q_proj", "v_proj"), ("all-linear",), ("gate_proj", "down_proj", "up_proj", "c_fc", "q_proj"), ("o_proj",), ("v_proj",))
 
 LEVERS: dict[str, tuple[Value, ...]] = {
+    "method.name": (*("sft",) * 9, "dpo", "kto", "orpo", "grpo", "reward"),
     "batch.micro_batch_size": (1, 2, 3),
     "batch.sequence_length": (8, 16, 33),
     "batch.gradient_accumulation_steps": (1, 1, 2, 4),

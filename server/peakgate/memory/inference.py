@@ -11,15 +11,18 @@ if TYPE_CHECKING:
     from peakgate.memory.step import ForwardPass
 
 
-def infer(step: ForwardPass, cache_bytes: int = 0) -> list[Tensor]:
-    """The model's output, first the logits, each held once; `cache_bytes`: keys and values that it names as well."""
+def infer(step: ForwardPass, cache_bytes: int = 0, *, head: bool = True) -> list[Tensor]:
+    """The model's output, first the logits, each held once; `cache_bytes`: keys and values that it names as well.
+
+    Without its `head` the first is the last hidden state.
+    """
     machine, tape = step.machine, step.machine.tape
     tape.recording, machine.cursor = False, {}
     cache = Tensor(tape.allocate(cache_bytes, "activations"), 1, cache_bytes, 1)
     step.sharding.begin_inference()
     x = step.forward_layers()
     machine.category = "logits"
-    output = logits_of(machine, x)
+    output = logits_of(machine, x) if head else x
     machine.category = "temporaries"
     _end(step)
     return [output, cache]

@@ -102,8 +102,14 @@ log_sum_exp  | t=x y=out -t      | x(x,y): a=x c=x gx=x -a -c                 # 
 pick_masked  | y=x               | x: gx=x                                    # x[mask]: put into zeros, in place
 exponential  | y=x               | x(y): gx=x
 scale_in_place | y~x             | x: gx=x c=x d=x -d -c                      # of a view: CopySlices copies, clones and divides
+# TRL kernels/chunked_logprob.py: a tile of logits at a time, in forward and again for both gradients, which are summed in fp32 and cast
+fused_loss_tiled | m=tile:act y=rows:4 z!=rows:4 e!=rows:4 -m | x(x,z,e): m=tile:act gx=x; w(x,z,e): gw=w
+fused_loss_tiled_half | m=tile:act y=rows:4 z!=rows:4 e!=rows:4 -m | x(x,z,e): a=x:4 m=tile:act > gx=x; w(x,z,e): c=w:4 > gw=w
 # ---- encoders: patches and frames, tables added as they are, a bias on the scores
 convolve     | y=out             | x(w): gx=x; w(x): gw=w; b: gb=b            # convolution_backward: all of it at once
+convolve_unbiased | y=out        | x(w): gx=x; w(x): gw=w
+pick_rows    | y=out             | x: gx=x                                    # x[arange, index]: put into zeros, in place
+logit_scale  | y=x               | x(w): gx=x; w(x): t=x gw=w -t
 prepend      | y=out             | x: gx~gy; w: gw=w                          # cat with a learned token: the gradient is a view and a sum
 add_table    | y=x               | x: gx~gy; w: gw=w                          # a learned table, shared by the batch
 first_token  | y~x               | x: gx=x                                    # select_backward: zeros of the whole input

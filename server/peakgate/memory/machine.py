@@ -35,6 +35,9 @@ PARTS = {"split_qkv": ("q", "kv", "kv")}
 ONE_A_HEAD = frozenset({"join_sinks", "flash_sinks"})
 """Operations with a weight of one number a query head (transformers models/gpt_oss/modeling_gpt_oss.py: sinks)."""
 
+EAGER = "core_eager"
+"""How attention cores are called whose weights are tensors: modules return them to their layer (transformers models/*/modeling_*.py)."""
+
 HALF = 2
 """Bytes of a 16-bit number."""
 
@@ -67,11 +70,13 @@ class Machine:
         self.copies: dict[int, tuple[Layer, Tensor]] = {}
         self.caching = True
         self.model_locals: dict[str, Tensor] = {}  # what the model's own forward still names while the layers run
+        self.named_weights: list[Storage] = []  # of attention, which a layer names to its end and only autograd holds anyway
+        self.beside: Tensor | None = None  # the other tower's output
         self.tag = ""  # of the special operation that runs
         self.frozen_stretches: frozenset[int] = frozenset()
         self.leaves: list[tuple[Node, Storage]] = []
         self.special: dict[str, Callable[[Machine, list[Tensor]], Tensor]] = {}  # operations that are more than blocks
-        self.companions: dict[str, Callable[[], list[Tensor]]] = {}  # forward passes of a method's other models, by role
+        self.companions: dict[str, Callable[..., list[Tensor]]] = {}  # forward passes of a method's other models, by role
         self.model_output: Callable[[Tensor], Tensor] = lambda output: output  # what sharding does behind the model's forward pass
         self.casts = {"to_compute": self.dims["act"], "to_adapter": self.dims["adapter"], "to_float32": 4, "to_half": 2}
         self.single = plan.micro_batch == 1  # heads before sequence is then a view that a batched matmul takes as it is
@@ -141,6 +146,8 @@ class Machine:
                 value.storage.drop()
             raise
         result = scope.pop("return")
+        if not self.tape.recording and block.name.startswith(EAGER):
+            self.named_weights.append(scope["w"].storage.hold())
         if locals_stay:
             self.model_locals = scope
             return result
@@ -336,6 +343,8 @@ class Machine:
         try:
             return self.block(BLOCKS[self.roles["layer"]], [x], None)
         finally:
+            while self.named_weights:
+                self.named_weights.pop().drop()
             self.layer, self.tape.layer, kind = before
             self.tape.pool = pool
             self.enter(kind)

@@ -14,6 +14,9 @@ from peakgate.memory.routed import SPLIT_BY_TENSOR as ROUTED
 from peakgate.memory.routed import routed_dims
 from peakgate.memory.runtime import MULTIPROCESSORS
 
+TILE_TOKENS, TILE_WORDS = 4096, 32768
+"""TRL 1.16 kernels/chunked_logprob.py: TOKEN_CHUNK_SIZE; trainer/utils.py: _CHUNKED_LOGPROB_CHUNK_SIZE."""
+
 SPLIT_PARTS = ("rotary_kv", "unrotated_kv", "fd", "fs", "ropes", "nopes", "values", "kvb")
 """Parts of heads, and the widths of dense layers and shared experts."""
 
@@ -68,7 +71,13 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         "positions": arch.positions,
         "multiprocessors": MULTIPROCESSORS.get(plan.capability or (0, 0), max(MULTIPROCESSORS.values())),
         **(_loss_chunk(tokens, dims["h"], dims["V"]) if plan.loss == "fused" else {}),
+        "tile": min(plan.micro_batch * answer_tokens(plan), TILE_TOKENS) * TILE_WORDS,
     }
+
+
+def answer_tokens(plan: Plan) -> int:
+    """Tokens of a sequence that a method's loss reads: each but the first may be one of the answer."""
+    return max(1, min(plan.completion or plan.sequence, plan.sequence - 1))
 
 
 _WIDTH = {"q": "q", "k": "kv", "v": "kv"}

@@ -150,6 +150,8 @@ class Plan:
     """Under checkpointing the embedded tokens ask for a gradient even where the embedding is frozen."""
     companions: tuple[Companion, ...] = ()
     """Other models of the training method."""
+    sequences: int = 1
+    """Of an example, all in `micro_batch`."""
     completion: int = 0
     """Tokens of the answer in each sequence, where a method's loss reads only those."""
     evaluation_batch: int = 0

@@ -148,7 +148,7 @@ def _masked(job: Job, fill: Resolver, architecture: Architecture) -> bool:
         fill.assumptions.append("attention.mask: padding (batch.packed is false)")
         return True
     mask = fill.text(job.attention.mask, "attention.mask")
-    causal = architecture.traits.get("objective") != "plain"
+    causal = architecture.traits.get("objective") not in ("plain", "contrastive")
     return not packed or mask == "padding" or (mask == "none" and causal and builds_mask(fill.framework, job.framework.version))
 
 

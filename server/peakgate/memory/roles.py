@@ -17,7 +17,7 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     """Defaults, then the family's roles, then those of one attention implementation, then what precision, mask and profile force."""
     arch, attention = plan.architecture, "eager" if plan.attention == "eager" else "sdpa"
     masked, prefixes = _masked(plan, kind), (f"{attention}/", f"{plan.attention}/", f"{kind}/")
-    roles = _defaults(plan, masked=masked)
+    roles = _defaults(plan, kind, masked=masked)
     profile = profile_of(plan.profile)
     decoder = arch.decoder if kind == "decoder" else {}
     modules = profile.roles.get(arch.block, {})
@@ -93,7 +93,7 @@ def _padded(roles: dict[str, str], kind: str) -> dict[str, str]:
     return out
 
 
-def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
+def _defaults(plan: Plan, kind: str, *, masked: bool) -> dict[str, str]:
     arch, eager = plan.architecture, plan.attention == "eager"
     heads, groups, tensor = arch.dims["a"], arch.dims["n"], plan.degrees.tensor
     return {
@@ -122,7 +122,7 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "cross_leaf": "leaf" if plan.checkpointing == "full" else "pass",
         "linear_up": "linear" if ITEMSIZE[plan.formats.parameters] == ITEMSIZE["float32"] else "linear_float32",
         "dropout_embedding": "pass",
-        "require_grad": "leaf" if plan.checkpointing == "full" and (plan.lora or _embeds_frozen(plan)) else "pass",
+        "require_grad": "leaf" if plan.checkpointing == "full" and (plan.lora or _embeds_frozen(plan, kind)) else "pass",
         "lora_dropout": "dropout" if plan.lora and plan.lora.dropout else "pass",
         "linear_quantised": profile_of(plan.profile).quantised,
         "linear_merged": _merged(plan),
@@ -135,9 +135,9 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
     }
 
 
-def _embeds_frozen(plan: Plan) -> bool:
+def _embeds_frozen(plan: Plan, kind: str) -> bool:
     """Whether nothing in front of the layers is trained, and the library makes its output ask for a gradient all the same."""
-    return plan.asks_at_input and is_frozen(plan.frozen, plan.architecture, "embedding.V", "", layer=False, numbered=False)
+    return plan.asks_at_input and is_frozen(plan.frozen, plan.architecture, "embedding.V", kind, layer=False, numbered=False)
 
 
 def _merged(plan: Plan) -> str:

@@ -51,6 +51,8 @@ def sizes_of(plan: Plan, kind: str) -> dict[str, int]:
     arch = plan.architecture
     if not arch.encoder:
         return _with_rows(rank_dims(plan), plan)
+    if "vision_h" in arch.dims:
+        return _tower(plan, kind)
     encoder = rank_dims(plan)
     if kind in arch.encoder:
         share = max(1, encoder["encoder_f"] // plan.degrees.tensor)
@@ -58,6 +60,17 @@ def sizes_of(plan: Plan, kind: str) -> dict[str, int]:
     decoder = rank_dims(replace(plan, sequence=plan.target))
     cross = {"scores_cross": encoder["scores"], "rows.cross": plan.target * plan.sequence, "square_cross": plan.target * plan.sequence}
     return _with_rows(decoder | cross, replace(plan, sequence=plan.target))
+
+
+def _tower(plan: Plan, kind: str) -> dict[str, int]:
+    """Each tower has sizes of its own; the text's are those of the architecture."""
+    arch = plan.architecture
+    if kind not in arch.encoder:
+        text = replace(plan, sequence=plan.target, image=0)
+        return _with_rows(rank_dims(text), text)
+    h, a = arch.dims["vision_h"], arch.dims["vision_a"]
+    own = {"h": h, "q": h, "kv": h, "a": a, "n": a, "d": h // a, "f": arch.dims["vision_f"], "qkv": 3 * h}
+    return _with_rows(rank_dims(replace(plan, architecture=replace(arch, dims={**arch.dims, **own}))), plan)
 
 
 def _with_rows(dims: dict[str, int], plan: Plan) -> dict[str, int]:

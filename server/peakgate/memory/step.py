@@ -286,7 +286,7 @@ class ForwardPass:
         if before is not None:
             before.storage.hold()
             self.outputs.append(before)
-            machine.globals["encoded"] = before
+            machine.globals["encoded"] = machine.beside = before
         return embedded(machine, stack)
 
     def _stretch(self, stretch: Stretch, x: Tensor, stack: str) -> Tensor:

@@ -42,7 +42,8 @@ FAMILY_SIZES: dict[str, dict[str, int]] = {
     **{block: {} for block in ("bloom", "mpt", "phi", "gptj", "stablelm")},
     **{block: {"kv_heads": 2} for block in ("nemotron", "glm", "gemma", "granite", "arcee", "apertus", "seed_oss", "smollm3")},
     **{block: {"kv_heads": 2, "sliding_window": 16} for block in ("olmo3", "starcoder2")},
-    **{block: {"encoder_layers": 2} for block in ("t5", "mt5", "bart", "whisper")},
+    **{block: {"encoder_layers": 2} for block in ("t5", "mt5", "bart", "whisper", "clip")},
+    "gpt3": {"max_positions": 128},
     "qwen3_moe": {"kv_heads": 2, "experts": 8, "experts_per_token": 2, "expert_ffn_hidden_size": 48},
 }
 """What a block needs beside the common sizes."""

@@ -8,12 +8,13 @@ import pytest
 from tests.bench.accuracy import Json, number, rows
 from tests.unit.memory.builders import a_job, a_plan, a_transformer, job_of
 
-from peakgate.memory.change import Value
+from peakgate.memory.change import Value, with_changes
 from peakgate.memory.job import Generation, Job, Lora, Model
 from peakgate.memory.methods.engine import DEFAULT_FRACTION
 from peakgate.memory.methods.rows import METHODS
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
+from peakgate.memory.suggest import fixes
 
 TRACED = rows("traced_methods")
 NEAR = 1e-3
@@ -152,6 +153,22 @@ def test_an_engine_needs_a_card() -> None:
     job = a_job({"method.name": "grpo"})
     answer = predict(replace(job, method=replace(job.method, generation=Generation(mode="colocated"))))
     assert any(reason.startswith("method.generation.memory_fraction") for reason in answer.undecided)
+
+
+@pytest.mark.parametrize("method", ["dpo", "kto", "grpo", "orpo", "distill"])
+def test_a_loss_without_logits_needs_less(method: str) -> None:
+    """Tiles of a long vocabulary instead of all logits; where no trainer of the method has it the answer says so."""
+    model = a_transformer(vocab_size=200_000)
+    job = with_models(a_job({"method.name": method, "batch.sequence_length": 2048}, model=model), teacher=Model(transformer=model))
+    full, tiled = (predict(with_changes(job, [("loss.implementation", kind)])) for kind in ("full", "fused"))
+    assert tiled.allocated_bytes < full.allocated_bytes
+    assert any(reason.startswith("loss") for reason in tiled.undecided) == (method in ("orpo", "distill"))
+
+
+def test_a_fix_halves_the_stated_micro_batch() -> None:
+    """Not the number of sequences that the method makes of it."""
+    changes = {path: value for fix in fixes(a_job({"method.name": "dpo"})) for path, value in fix.changes}
+    assert changes["batch.micro_batch_size"] == 1
 
 
 def test_every_method_is_a_word_of_the_document() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from peakgate.memory.architecture import Family
 from peakgate.memory.families import (
     alibi,
+    clip,
     common,
     encoder,
     falcon,
@@ -35,6 +36,7 @@ BLOCKS = (
     | encoder.BLOCKS
     | seq2seq.BLOCKS
     | quantised.BLOCKS
+    | clip.BLOCKS
 )
 
 EVERY_LINEAR = frozenset({"q", "k", "v", "o", "qkv", "up", "down"})
@@ -261,10 +263,9 @@ FAMILIES: dict[str, Family] = {
     ),
     **encoder.FAMILIES,
     **seq2seq.FAMILIES,
+    **clip.FAMILIES,
 }
 """Families whose walk equals traced models to 1e-3; `gpt` is the textbook's layer."""
 
-STAND_INS: dict[str, str] = {
-    "clip": "vit",
-}
+STAND_INS: dict[str, str] = {}
 """Blocks without a row of their own yet, and the family whose kernels give a first figure; the answer is then UNDECIDED."""

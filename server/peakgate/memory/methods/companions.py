@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 Start = Callable[[Companion, Stage], "ForwardPass"]
 
 
-def passes(plan: Plan, start: Start) -> dict[str, Callable[[], list[Tensor]]]:
+def passes(plan: Plan, start: Start) -> dict[str, Callable[..., list[Tensor]]]:
     """A forward pass of each model that is not trained, to be run by the method's loss: it gives the logits, then what else its
     output names."""
     return {each.role: _pass(each, start) for each in plan.companions if not each.trained}
 
 
-def _pass(companion: Companion, start: Start) -> Callable[[], list[Tensor]]:
+def _pass(companion: Companion, start: Start) -> Callable[..., list[Tensor]]:
     """The same model each time: what its sharding keeps gathered stays."""
     running: list[ForwardPass] = []
 
-    def run() -> list[Tensor]:
+    def run(*, head: bool = True) -> list[Tensor]:
         if not running:
             (whole,) = stages(companion.plan.degrees, companion.plan.architecture.dims["L"], 1)
             running.append(start(companion, whole))
-        return infer(running[0], cache_bytes(companion.plan) if companion.caches else 0)
+        return infer(running[0], cache_bytes(companion.plan) if companion.caches and head else 0, head=head)
 
     return run
 

@@ -32,15 +32,25 @@ def with_method(plan: Plan, job: Job, fill: Resolver) -> Plan:
         plan,
         architecture=scoring(plan.architecture) if row.scores else plan.architecture,
         micro_batch=plan.micro_batch * sequences,
+        sequences=sequences,
         evaluation_batch=(job.evaluate.micro_batch_size or 0) * sequences,
         completion=_completion(plan, job),
         engine_bytes=engine_bytes(job),
         engine_sleeps=bool(job.method.generation and job.method.generation.sleep),
-        loss=row.loss or plan.loss,
+        loss=_loss(plan, job, row),
         keep_logits=plan.keep_logits and not row.loss,
     )
     others = [_companion(plan, row, role, model) for role, model in _stated_models(job)]
     return replace(plan, companions=tuple(each for each in (_reference(plan, job, own, row), *others) if each is not None))
+
+
+TILED = ("fused", "chunked")
+"""Losses that never hold all logits (TRL 1.16: add_fused_lm_head)."""
+
+
+def _loss(plan: Plan, job: Job, row: Method) -> str:
+    """The method's own; without whole logits where the job says so."""
+    return "tiled" if row.loss and not row.scores and job.loss.implementation in TILED else row.loss or plan.loss
 
 
 def _completion(plan: Plan, job: Job) -> int:
@@ -109,4 +119,5 @@ def _frozen(plan: Plan, architecture: Architecture, lora: LoraPlan | None) -> Pl
         frozen=NOTHING,
         loss="full",
         companions=(),
+        degrees=replace(plan.degrees, pipeline=1, virtual_pipeline=1, stage_layers=()),
     )

@@ -29,6 +29,8 @@ def of_method(job: Job, plan: Plan) -> Iterator[str]:
         yield f"method.name: the loss of {name} is counted whole on each rank, without tensor, pipeline and context parallelism"
     if plan.companions and plan.degrees.pipeline > 1:
         yield "method: a second model is counted whole, not by stages"
+    if plan.loss == "tiled" and not row.tiles:
+        yield f"loss.implementation: a loss of {name} without whole logits is counted as that of dpo"
     yield from _of_models(job)
     if name == "ppo":
         yield "method.name: ppo: rollouts, and the critic's own pass, are not counted; its states are"

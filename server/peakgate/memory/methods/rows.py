@@ -21,6 +21,8 @@ class Method:
     """Whether the trainer leaves dropout on (`disable_dropout`)."""
     caches: bool = False
     """Frozen models run with a cache of keys and values: the trainer does not pass `use_cache=False`."""
+    tiles: bool = False
+    """Its trainer can do without whole logits (TRL 1.16)."""
     models: tuple[str, ...] = ()
     """Other models that must be stated."""
     rolls_out: bool = False
@@ -32,11 +34,11 @@ PLAIN = ("pretrain", "sft")
 METHODS: dict[str, Method] = {
     "pretrain": Method(),
     "sft": Method(),
-    "dpo": Method(loss="dpo", drops_out=False),
-    "kto": Method(loss="kto", drops_out=False, caches=True),
+    "dpo": Method(loss="dpo", drops_out=False, tiles=True),
+    "kto": Method(loss="kto", drops_out=False, caches=True, tiles=True),
     "orpo": Method(loss="orpo", drops_out=False),
     "reward": Method(loss="reward", scores=True, drops_out=False),
-    "grpo": Method(loss="grpo", rolls_out=True),
+    "grpo": Method(loss="grpo", rolls_out=True, tiles=True),
     "ppo": Method(loss="ppo", drops_out=False, models=("critic", "reward"), rolls_out=True),
     "distill": Method(loss="distill", drops_out=False, caches=True, models=("teacher",)),
 }
