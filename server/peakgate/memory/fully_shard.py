@@ -161,7 +161,7 @@ class FullyShard(Sharding):
         inputs = self._float8_shards(unit)
         wide = sum(n * width for n, width in zip(unit.sizes, unit.itemsizes, strict=True) if width == self.width)
         if self.offloaded:  # _fsdp_param.py, all_gather_inputs: the shards come from the host first
-            inputs.append(self.buffer(self.shard_bytes(sum(unit.sizes), ITEMSIZE[self.plan.formats.parameters]), ALL_GATHER))
+            inputs.append(self.buffer(-(-sum(unit.sizes) // unit.ranks) * ITEMSIZE[self.plan.formats.parameters], ALL_GATHER))
         if self.casts:
             inputs.append(self.buffer(-(-wide // unit.ranks), ALL_GATHER))
         unit.output = self.buffer(unit.nbytes, ALL_GATHER)

@@ -17,11 +17,8 @@ if TYPE_CHECKING:
     from peakgate.memory.states import States
 
 ALL = frozenset({"parameters", "gradients", "master_weights", "optimizer_states"})
-ZERO = {
-    "zero1": frozenset({"master_weights", "optimizer_states"}),
-    "zero2": frozenset({"gradients", "master_weights", "optimizer_states"}),
-    "zero3": frozenset({"gradients", "master_weights", "optimizer_states"}),
-}
+STEPPED = frozenset({"master_weights", "optimizer_states"})
+"""What an optimizer in the host's memory steps there."""
 
 
 def on_host(plan: Plan) -> frozenset[str]:
@@ -29,11 +26,9 @@ def on_host(plan: Plan) -> frozenset[str]:
     sharding = plan.degrees.sharding
     if plan.offload_parameters and sharding in ("fsdp", "hsdp"):
         return ALL
-    moved = frozenset({"optimizer_states", "master_weights"}) if plan.offload_optimizer else frozenset[str]()
-    if plan.framework == "megatron":
-        return moved
-    if plan.offload_optimizer:
-        moved |= ZERO.get(sharding, frozenset())
+    moved = STEPPED if plan.offload_optimizer else frozenset[str]()
+    if plan.offload_optimizer and plan.framework != "megatron" and sharding in ("zero2", "zero3"):
+        moved |= {"gradients"}
     return moved | {"parameters"} if plan.offload_parameters and sharding == "zero3" else moved
 
 

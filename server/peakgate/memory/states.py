@@ -130,10 +130,9 @@ def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
     """Weights as they are stored: quantised where the base is, adapters in their own format."""
     lora = plan.lora
     if lora is None:
-        narrow = [w for w in weights if in_8_bits(plan, w)] if plan.fp8_parameters else []
-        wide = [w for w in weights if w not in narrow]
-        parts = ((plan.formats.parameters, wide), ("float8", narrow))
-        return sum(_owned(plan, listed, "parameters") * ITEMSIZE[name] for name, listed in parts)
+        narrow = sum(w.elements * w.count for w in weights if in_8_bits(plan, w)) if plan.fp8_parameters else 0
+        wide = ITEMSIZE[plan.formats.parameters]
+        return _owned(plan, weights, "parameters") * wide - _share(plan, narrow, "parameters") * (wide - ITEMSIZE["float8"])
     total = 0
     for weight in weights:
         if weight.trainable:
