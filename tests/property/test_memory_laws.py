@@ -259,5 +259,5 @@ def test_every_family_walks_in_every_framework(block: str) -> None:
 def test_every_family_takes_every_method(block: str) -> None:
     """Each method with an evaluation, a full state dict and a frozen embedding has a figure whose ledger sums."""
     for method in METHODS:
-        changes = {"method.name": method, "evaluate.micro_batch_size": 2, "save.full_state_dict": True}
+        changes: dict[str, Value] = {"method.name": method, "evaluate.micro_batch_size": 2, "save.full_state_dict": True}
         assert_sound(predict(replace(a_job(changes, model=a_transformer(block)), frozen=("embed_tokens", "layers.0"))))
