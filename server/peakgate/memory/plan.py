@@ -116,7 +116,6 @@ class Plan:
     pins_inputs: bool = False
     """bitsandbytes keeps the input of a 4-bit product as long as the graph lives (before 0.43: MatMul4Bit, ctx.tensors)."""
     expandable_segments: bool = False
-    bucket_view: bool = False
     fsdp_version: int = 1
     float8_gather: bool = False
     """FSDP2 gathers linear weights in 8 bits."""

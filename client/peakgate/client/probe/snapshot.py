@@ -24,8 +24,6 @@ Frames = tuple[tuple[str, str], ...]
 """(file, function) of a stack, innermost first."""
 
 Fields = Mapping[str, object]
-Place = tuple[int, str]
-"""(address, pool)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,6 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Names of the job document -> torch.optim."""
 
-IMPLEMENTATIONS = ("foreach", "fused", "for-loop")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced:
