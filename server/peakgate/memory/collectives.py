@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakgate.memory.flat_parameter import AddsUpWhole, FlatParameters
+from peakgate.memory.flat_parameter import FlatParameters, FlatParametersAdded
 from peakgate.memory.fully_shard import FullyShard
-from peakgate.memory.fully_shard_added import FullyShardAdded
-from peakgate.memory.fully_shard_pipeline import FullyShardPipeline
+from peakgate.memory.fully_shard_added import FullyShardAdded, FullyShardPipeline
 from peakgate.memory.low_level_zero import LowLevelZero
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import BUCKETED, SHARDED, Sharding
@@ -40,4 +39,4 @@ def sharding_of(machine: Machine, census: Census | None, last: Layer) -> Shardin
         return FullyShardPipeline(machine, census, last)
     if plan.fsdp_version == FSDP2:
         return (FullyShardAdded if whole else FullyShard)(machine, census, last)
-    return (AddsUpWhole if whole else FlatParameters)(machine, census)
+    return (FlatParametersAdded if whole else FlatParameters)(machine, census)

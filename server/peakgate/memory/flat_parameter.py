@@ -147,7 +147,7 @@ class FlatParameters(Sharding):
         return earlier
 
 
-class AddsUpWhole(FlatParameters):
+class FlatParametersAdded(FlatParameters):
     """The same under no_sync: until the last micro-batch of a step nothing is reduced, and every rank adds up whole gradients.
 
     torch/distributed/fsdp/_runtime_utils.py: _post_backward_hook returns early without `_sync_gradients`. Who does so: accelerate
