@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakgate.memory.compose import group_of, of_model, whole_model
+from peakgate.memory.compose import group_of, whole_model
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.earlier import versions_of
 from peakgate.memory.fill import Resolver
 from peakgate.memory.job import Job
 from peakgate.memory.model import Described
+from peakgate.memory.not_counted.model import of_description
 from peakgate.memory.optimizers import ROWS
 from peakgate.memory.pipeline import stages
 from peakgate.memory.prediction import LedgerLine, Prediction
@@ -36,7 +37,7 @@ def states_only(job: Job, described: Described, world: int) -> Prediction:
         total, trained = whole_model(plan)
         group, assumptions = group_of(plan), resolved.assumptions
         what = "batch.micro_batch_size" if not job.batch.micro_batch_size else "batch.sequence_length"
-        undecided = (f"{what} is not stated: only the model states are counted", *of_model(plan, described), *resolved.undecided)
+        undecided = (f"{what} is not stated: only the model states are counted", *of_description(plan, described), *resolved.undecided)
     size = sum(line.bytes for line in lines)
     return Prediction(
         live_bytes=size,

@@ -75,6 +75,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """Field path -> words. A path that is absent takes any text."""
 
+HUGGING_FACE = ("huggingface", "deepspeed")
+"""Frameworks whose jobs run Hugging Face's own libraries around the step: transformers' trainer, TRL, peft."""
+
 PHASES = ("load", "forward", "loss", "backward", "optimizer", "evaluate", "save")
 
 CATEGORIES = (

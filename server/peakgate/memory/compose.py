@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from peakgate.memory.by_ratio import by_ratio
 from peakgate.memory.choices import PHASES
 from peakgate.memory.counts import Counts
-from peakgate.memory.model import Described, stand_in_note
+from peakgate.memory.model import Described
+from peakgate.memory.not_counted.model import of_description
 from peakgate.memory.offload import host_bytes
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Degrees, Plan
@@ -80,7 +81,7 @@ def rank_of(plan: Plan, stage: Stage, states: States, resolved: Resolved, descri
         parameters=(total, trained),
         why=_why(plan, stage),
         group=group_of(plan),
-        undecided=of_model(plan, described) + resolved.undecided + _no_adapters(plan, trained),
+        undecided=(*of_description(plan, described), *resolved.undecided, *_no_adapters(plan, trained)),
         assumptions=described.assumptions + resolved.assumptions,
     )
 
@@ -119,13 +120,6 @@ def compose(rank: Rank, counts: Counts, *, exact: bool) -> Prediction:
         states_bytes=rank.states.resident + beside_bytes(plan, resident),
         assumptions=rank.assumptions,
     )
-
-
-def of_model(plan: Plan, described: Described) -> tuple[str, ...]:
-    """What cannot be counted of the model; no family stands in where the framework has modules of its own for the block."""
-    arch = plan.architecture
-    own = arch.block in profile_of(plan.profile).roles
-    return tuple(note for note in described.undecided if not own or note != stand_in_note(arch.block, arch.stand_in))
 
 
 def _no_adapters(plan: Plan, trained: int) -> tuple[str, ...]:

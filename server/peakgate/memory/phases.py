@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from peakgate.memory.allocator import block_bytes
+from peakgate.memory.choices import HUGGING_FACE
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.inference import evaluate
 from peakgate.memory.inputs import input_bytes
@@ -70,7 +71,7 @@ def _evaluated(plan: Plan, stage: Stage, gradients: int) -> High:
 
 def _caches(plan: Plan) -> bool:
     """Whether the model's output names keys and values: transformers' decoders do outside training (configuration_utils.py: use_cache)."""
-    return plan.framework in ("huggingface", "deepspeed") and plan.architecture.network is None and not plan.architecture.encoder
+    return plan.framework in HUGGING_FACE and plan.architecture.network is None and not plan.architecture.encoder
 
 
 def saving_bytes(plan: Plan, stage: Stage) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from peakgate.memory.choices import HUGGING_FACE
+
 
 def version_of(text: str | None) -> tuple[int, ...]:
     """Leading numbers of a version; empty when unknown."""
@@ -30,4 +32,4 @@ def saves_on_gpu(framework: str, version: str | None) -> bool:
 
 def asks_at_input(framework: str, version: str | None) -> bool:
     """transformers 5 calls enable_input_require_grads for every checkpointed model (modeling_utils.py), 4 only for one with adapters."""
-    return framework in ("huggingface", "deepspeed") and (not version_of(version) or version_of(version) >= (5,))
+    return framework in HUGGING_FACE and (not version_of(version) or version_of(version) >= (5,))

@@ -1,27 +1,24 @@
-"""What of a training method cannot be counted: each reason names the field that decides."""
+"""What is not counted of a training method, and of the phases beside its steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from peakgate.memory.capacity import capacity_of
+from peakgate.memory.choices import HUGGING_FACE
 from peakgate.memory.job import Job
 from peakgate.memory.methods.decide import described_models, method_of
 from peakgate.memory.methods.engine import is_colocated
 from peakgate.memory.plan import Plan
-
-TRAINERS = ("huggingface", "deepspeed")
-"""Frameworks whose jobs run TRL's trainers."""
-
 
 OWN_CHECKPOINTS = ("megatron", "colossalai")
 """Frameworks with checkpoint formats of their own."""
 
 
 def of_method(job: Job, plan: Plan) -> Iterator[str]:
-    """What the method does that is not counted."""
+    """Losses, other models and generation."""
     row, name = method_of(job), job.method.name
-    if row.loss and plan.framework not in TRAINERS:
+    if row.loss and plan.framework not in HUGGING_FACE:
         yield f"method.name: {name} is counted as TRL runs it; the loss of {plan.framework} is its own"
     if row.loss and (plan.architecture.encoder or plan.architecture.network or plan.architecture.traits.get("inputs") == "pictures"):
         yield f"method.name: {name} is counted for decoders alone"
@@ -59,7 +56,7 @@ def _of_generation(job: Job) -> Iterator[str]:
 
 
 def of_phases(job: Job, plan: Plan) -> Iterator[str]:
-    """What of evaluation, saving and frozen parts is not counted."""
+    """Frozen parts, evaluation and saving."""
     if job.frozen and plan.architecture.network:
         yield "frozen: which operations of a plain network are not trained is not counted; trace the model instead"
     if plan.frozen.layers and plan.checkpoint_every > 1 and plan.checkpointing == "full":

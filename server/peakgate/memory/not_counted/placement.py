@@ -1,9 +1,10 @@
-"""What a job states of its parallelism that this version does not count."""
+"""What is not counted of parallelism."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from peakgate.memory.choices import HUGGING_FACE
 from peakgate.memory.job import Job
 from peakgate.memory.pipeline import ZERO_BUBBLE
 from peakgate.memory.plan import Plan
@@ -12,8 +13,8 @@ from peakgate.memory.reach import rings
 from peakgate.memory.roles import roles_of
 
 
-def uncounted_placement(job: Job, plan: Plan) -> Iterator[str]:
-    """One sentence for each part, beginning with its field."""
+def of_placement(job: Job, plan: Plan) -> Iterator[str]:
+    """Schedules, stages, exchanges and buffers of their own."""
     degrees, block, profile = plan.degrees, plan.architecture.block, profile_of(plan.profile)
     if degrees.pipeline > 1 and degrees.schedule == ZERO_BUBBLE and not _splits(plan):
         yield "parallelism.pipeline_schedule: zero-bubble is counted for torch's schedule alone, of layers neither compiled nor rebuilt"
@@ -40,6 +41,6 @@ def _splits(plan: Plan) -> bool:
 def _predicts_further(plan: Plan) -> bool:
     """transformers leaves the layers of further tokens out when it loads a model; Megatron-LM's are counted on one tensor parallel rank."""
     if plan.framework != "megatron":
-        return plan.framework in ("huggingface", "deepspeed")
+        return plan.framework in HUGGING_FACE
     simple = plan.degrees.tensor == 1 and plan.checkpointing != "full"
     return simple and roles_of(plan, plan.architecture.pattern[-1])["embed"] in profile_of(plan.profile).further_tokens
