@@ -13,7 +13,7 @@ from statistics import median, quantiles
 
 from peakgate.memory.by_ratio import pool_bytes
 from peakgate.memory.check import world_of
-from peakgate.memory.counts import counted
+from peakgate.memory.counts import counts_of
 from peakgate.memory.job import (
     Attention,
     Batch,
@@ -99,7 +99,7 @@ def planned(job: Job) -> tuple[Plan, Stage]:
 
 def ratios(plan: Plan, stage: Stage) -> tuple[float, float]:
     """(reserved over `pool_bytes` of the compute stream, required over allocated bytes) of the replay."""
-    counts = counted(plan, stage, walk(plan, stage))
+    counts = counts_of(plan, stage, walk(plan, stage))
     base = sum(line.bytes for line in counts.resident)
     allocated = base + max(counts.blocks.values())
     reserved, required = replayed(plan, stage, counts.resident, allocated)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from peakgate.memory.check import world_of
-from peakgate.memory.counts import counted
+from peakgate.memory.counts import counts_of
 from peakgate.memory.job import Batch, Checkpointing, Framework, Gpu, Job, Lora, Model, Parallelism, Precision
 from peakgate.memory.model import describe
 from peakgate.memory.pipeline import stages
@@ -72,7 +72,7 @@ def replay_seconds(job: Job) -> tuple[float, float]:
     plan = resolve(job, architecture, world_of(job)).plan
     (stage,) = stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation)
     recorded = walk(plan, stage, record=True)
-    scripts = scripts_of(plan, stage, recorded, counted(plan, stage, recorded).resident)
+    scripts = scripts_of(plan, stage, recorded, counts_of(plan, stage, recorded).resident)
     return best_seconds(lambda: [play(each) for each in scripts]), best_seconds(lambda: predict(job, exact=True))
 
 

@@ -37,7 +37,7 @@ class Counts:
     """Saved bytes a layer."""
 
 
-def counted(plan: Plan, stage: Stage, walked: Walk) -> Counts:
+def counts_of(plan: Plan, stage: Stage, walked: Walk) -> Counts:
     """The counts of a walk."""
     seen = walked.highs | other_phases(plan, stage, gradients_left(plan, walked.states))
     highs = {phase: seen[phase] for phase in PHASES if phase in seen}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from peakgate.memory import context, families, kernel_table, profiles
+from peakgate.memory import context_parallel, families, kernel_table, profiles
 
 BLOCKS = families.BLOCKS | profiles.BLOCKS
 
-KERNELS = kernel_table.KERNELS | profiles.KERNELS | context.KERNELS
+KERNELS = kernel_table.KERNELS | profiles.KERNELS | context_parallel.KERNELS

@@ -7,7 +7,7 @@ the experts. Dimensions are those of `architecture.py`; T: tokens of a rank, Ts:
 
 from __future__ import annotations
 
-from peakgate.memory.context import context_dims
+from peakgate.memory.context_parallel import context_dims
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.plan import Plan
 from peakgate.memory.routed import SPLIT_BY_TENSOR as ROUTED

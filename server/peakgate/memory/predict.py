@@ -8,7 +8,7 @@ from peakgate.memory.bare import states_only
 from peakgate.memory.capacity import capability_of
 from peakgate.memory.check import check, world_of
 from peakgate.memory.compose import compose, rank_of
-from peakgate.memory.counts import counted
+from peakgate.memory.counts import counts_of
 from peakgate.memory.job import Job
 from peakgate.memory.lengths import lengths_of
 from peakgate.memory.model import describe
@@ -51,5 +51,5 @@ def predict(job: Job, *, exact: bool = False) -> Prediction:
     ranks = [rank_of(plan, stage, walked.states, resolved, described) for stage, walked in walks]
     if structure is not None:
         structure.walked(job, described.architecture, ranks)
-    predictions = [compose(rank, counted(plan, stage, walked), exact=exact) for rank, (stage, walked) in zip(ranks, walks, strict=True)]
+    predictions = [compose(rank, counts_of(plan, stage, walked), exact=exact) for rank, (stage, walked) in zip(ranks, walks, strict=True)]
     return max(predictions, key=lambda each: each.allocated_bytes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peakgate.memory import context
+from peakgate.memory import context_parallel
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.plan import Plan
 from peakgate.memory.roles import roles_of
@@ -25,7 +25,7 @@ def kernels_of(plan: Plan, kind: str) -> set[str]:
     return found | ({roles["compiled_kernel"]} if "compiled_kernel" in roles else set())
 
 
-def rings(plan: Plan) -> bool:
+def attends_across_ranks(plan: Plan) -> bool:
     """Whether every kind of layer has an attention that is counted under context parallelism."""
     kinds = dict.fromkeys((*plan.architecture.encoder, *plan.architecture.pattern))
-    return all(any(context.counted(name) for name in kernels_of(plan, kind)) for kind in kinds)
+    return all(any(context_parallel.crosses_ranks(name) for name in kernels_of(plan, kind)) for kind in kinds)

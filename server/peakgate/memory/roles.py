@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peakgate.memory.context import context_roles, context_suffix
+from peakgate.memory.context_parallel import context_roles, context_suffix
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.frozen import is_frozen
 from peakgate.memory.library import BLOCKS, KERNELS

@@ -8,7 +8,7 @@ from typing import cast
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.check import world_of
 from peakgate.memory.compose import compose, rank_of
-from peakgate.memory.counts import counted
+from peakgate.memory.counts import counts_of
 from peakgate.memory.job import Batch, Framework, Job, Lora, Model, Precision, Transformer
 from peakgate.memory.meter import High
 from peakgate.memory.model import Described, describe
@@ -90,7 +90,7 @@ def stages_of(plan: Plan) -> list[Stage]:
 def of_stage(plan: Plan, stage: Stage, resolved: Resolved, described: Described, *, exact: bool = False) -> Prediction:
     """The prediction for one stage of a pipeline."""
     walked = walk(plan, stage)
-    return compose(rank_of(plan, stage, walked.states, resolved, described), counted(plan, stage, walked), exact=exact)
+    return compose(rank_of(plan, stage, walked.states, resolved, described), counts_of(plan, stage, walked), exact=exact)
 
 
 def textbook_13b(changes: Mapping[str, Value] | None = None) -> Job:

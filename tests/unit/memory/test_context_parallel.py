@@ -6,7 +6,7 @@ import pytest
 from tests.unit.memory.builders import a_job, a_plan, a_transformer, stages_of
 
 from peakgate.memory.change import Value
-from peakgate.memory.context import KERNELS, context_dims
+from peakgate.memory.context_parallel import KERNELS, context_dims
 from peakgate.memory.kernels import Kernel
 from peakgate.memory.plan import Degrees
 from peakgate.memory.predict import predict

@@ -9,7 +9,7 @@ from peakgate.memory.job import Job
 from peakgate.memory.pipeline import ZERO_BUBBLE
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.reach import rings
+from peakgate.memory.reach import attends_across_ranks
 from peakgate.memory.roles import roles_of
 
 
@@ -22,7 +22,7 @@ def of_placement(job: Job, plan: Plan) -> Iterator[str]:
         yield "parallelism.pipeline: what an encoder sends to the stages of a decoder is not counted"
     if plan.framework == "megatron" and plan.architecture.encoder and degrees.sequence_parallel and degrees.tensor > 1:
         yield "parallelism.sequence_parallel: what the stacks of an encoder-decoder gather of one another is not counted"
-    if degrees.context > 1 and not rings(plan):
+    if degrees.context > 1 and not attends_across_ranks(plan):
         yield "parallelism.context: buffers of context parallelism are counted for flash attention alone"
     if degrees.expert > 1 and block not in profile.roles:
         yield f"parallelism.expert: how {plan.framework} exchanges tokens among the experts of {block!r} is not counted"

@@ -1,14 +1,14 @@
 """One Llama layer of torchtitan under torch.compile, forward and gradient: what inductor must allocate.
 
 Complex numbers fall back to eager kernels. Of the per-operation list the output of w2 is not kept, because the backward graph does not
-read it (torch/_functorch/partitioners.py). Under context parallelism the attention is torch's ring (`context.py`), an eager call.
+read it (torch/_functorch/partitioners.py). Under context parallelism the attention is torch's ring (`context_parallel.py`), an eager call.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peakgate.memory import context, kernels
+from peakgate.memory import context_parallel, kernels
 
 _QKV = "n=x q{keep}=T*q:2 k=T*kv:2 v{keep}=T*kv:2 -n"
 _ROTATED = "fq=T*q:4 {free} oq=T*q:4 -fq rq=T*q:2 -oq fk=T*kv:4 -k ok=T*kv:4 -fk kr=T*q:2 -ok vr=T*q:2"
@@ -36,8 +36,8 @@ def _ring(buffers: tuple[str, str]) -> Core:
         "gk": "dk",
         "gv": "dv",
     }
-    forward, kept = (context.merged(sizes | {"y": name}, buffers) for name in ("a", "a!"))
-    return Core(forward, kept, f"{context.gone_round(sizes, buffers)} -rq -kr -vr")
+    forward, kept = (context_parallel.merged(sizes | {"y": name}, buffers) for name in ("a", "a!"))
+    return Core(forward, kept, f"{context_parallel.gone_round(sizes, buffers)} -rq -kr -vr")
 
 
 ONE_RANK = Core("a=T*q:2", "a!=T*q:2", "dq=T*q:2 dk=T*q:2 dv=T*q:2 d=lse:4 t=T*q:4 -t -d -rq -kr -vr")
@@ -57,7 +57,7 @@ def _full(core: Core) -> str:
     )
 
 
-_CORES = {"": ONE_RANK, "_all_gather": _ring(context.GATHERED), "_ring": _ring(context.PASSED_ON)}
+_CORES = {"": ONE_RANK, "_all_gather": _ring(context_parallel.GATHERED), "_ring": _ring(context_parallel.PASSED_ON)}
 
 KERNELS = kernels.parse(
     "\n".join(

@@ -92,7 +92,7 @@ def context_dims(degrees: Degrees, tokens: int) -> dict[str, int]:
     return {"two": 2, "ranks": ranks, "ring": 2 * ranks, "others": 2 * (ranks - 1), "T_ring": ranks * tokens}
 
 
-def counted(kernel: str) -> bool:
+def crosses_ranks(kernel: str) -> bool:
     """Whether a kernel's row has the buffers of context parallelism."""
     return kernel in KERNELS or (kernel.startswith("compiled_") and kernel.endswith(tuple(f"_{way}" for way in WAYS.values())))
 
