@@ -8,6 +8,7 @@ from peakgate.memory.flat_parameter import FlatParameters, FlatParametersAdded
 from peakgate.memory.fully_shard import FullyShard
 from peakgate.memory.fully_shard_added import FullyShardAdded, FullyShardPipeline
 from peakgate.memory.low_level_zero import LowLevelZero
+from peakgate.memory.plan import FSDP2, Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import BUCKETED, SHARDED, Sharding
 from peakgate.memory.zero import Zero
@@ -15,10 +16,7 @@ from peakgate.memory.zero import Zero
 if TYPE_CHECKING:
     from peakgate.memory.census import Census
     from peakgate.memory.machine import Machine
-    from peakgate.memory.plan import Plan
     from peakgate.memory.tape import Layer
-
-FSDP2 = 2
 
 
 def shards(plan: Plan) -> bool:

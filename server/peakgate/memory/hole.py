@@ -6,8 +6,7 @@ from peakgate.memory.parallel import rank_dims
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
-
-FP32 = 4
+from peakgate.memory.tape import FLOAT32
 
 
 def hole_bytes(plan: Plan, stage: Stage) -> int:
@@ -16,4 +15,4 @@ def hole_bytes(plan: Plan, stage: Stage) -> int:
     """
     whole = plan.loss == "full" and stage.heads and not plan.keep_logits and not profile_of(plan.profile).compiles_loss(plan)
     dims = rank_dims(plan)
-    return dims["act"] * dims["T"] * dims["V"] if whole and dims["act"] < FP32 else 0
+    return dims["act"] * dims["T"] * dims["V"] if whole and dims["act"] < FLOAT32 else 0

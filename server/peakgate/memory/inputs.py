@@ -9,8 +9,7 @@ from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import padded
-
-INT64 = 8
+from peakgate.memory.tape import INT64
 
 
 def input_bytes(plan: Plan, dims: Mapping[str, int]) -> int:

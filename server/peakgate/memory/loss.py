@@ -7,15 +7,14 @@ from dataclasses import replace
 
 from peakgate.memory import losses_litgpt, losses_torchtune
 from peakgate.memory.loss_contrastive import contrastive
+from peakgate.memory.losses_chunks import labels_of, total
+from peakgate.memory.losses_torchtune import CHUNKS
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.methods import distillation, preferences, rollouts, tiled
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.profiles.liger import loss_kernel
-from peakgate.memory.tape import Tensor
+from peakgate.memory.tape import INT64, Tensor
 from peakgate.memory.vocab_parallel import in_place, vocab_parallel
-
-CHUNKS = 8
-"""torchtune modules/loss/ce_chunked_output_loss.py: num_output_chunks = 8."""
 
 
 def loss_of(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -35,8 +34,8 @@ def _full(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
     tape, dims = machine.tape, machine.dims
     (logits,) = machine.call("head", "head", [x], dims["V"])
     logits = machine.model_output(logits)
-    padded = tape.allocate(8 * (dims["T"] + machine.plan.micro_batch))
-    labels = Tensor(tape.allocate(8 * dims["T"]), dims["T"], 1, 8)
+    padded = tape.allocate(INT64 * (dims["T"] + machine.plan.micro_batch))
+    labels = labels_of(machine, dims["T"])
     (upcast,) = machine.call("loss_upcast", "", [logits], None)
     machine.meter.enter("loss")
     (loss,) = machine.call("causal_loss", "", [upcast, labels], None)
@@ -49,7 +48,7 @@ def _full(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
 def _plain(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor]:
     """torch.nn.CrossEntropyLoss of the logits in their own format, with the labels of the batch (models/{bert,t5,vit}/modeling_*.py)."""
     (logits,) = machine.call("head", "head", [x], machine.dims["V"])
-    labels = Tensor(machine.tape.allocate(0), logits.rows, 1, 8)
+    labels = Tensor(machine.tape.allocate(0), logits.rows, 1, INT64)
     machine.meter.enter("loss")
     (loss,) = machine.call("plain_loss", "", [logits, labels], None)
     for storage in [labels.storage, *([] if machine.plan.keep_logits else [logits.storage])]:
@@ -66,19 +65,14 @@ def _chunked(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     for _ in range(CHUNKS):
         machine.cursor[ENDS] = cursor  # each chunk goes through the same head
         losses.append(_chunk(machine, replace(x, rows=-(-x.rows // CHUNKS))))
-    total = losses[0]
-    for each in losses[1:]:
-        (summed,) = machine.call("add", "", [total, each], 1)
-        total.storage.drop()
-        each.storage.drop()
-        total = summed
+    loss = total(machine, losses)
     x.storage.drop()
-    return total, None
+    return loss, None
 
 
 def _chunk(machine: Machine, x: Tensor) -> Tensor:
     (logits,) = machine.call("head", "head", [x], machine.dims["V"])
-    labels = Tensor(machine.tape.allocate(8 * x.rows), x.rows, 1, 8)
+    labels = labels_of(machine, x.rows)
     (upcast,) = machine.call("loss_upcast", "", [logits], None)
     (loss,) = machine.call("causal_loss", "", [upcast, labels], None)
     for tensor in (logits, upcast, labels):
@@ -89,8 +83,8 @@ def _chunk(machine: Machine, x: Tensor) -> Tensor:
 def _fused(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     """Liger transformers/model/loss_utils.py: labels are padded, then shifted."""
     tape, dims = machine.tape, machine.dims
-    padded = tape.allocate(8 * (dims["T"] + machine.plan.micro_batch))
-    labels = tape.allocate(8 * dims["T"])
+    padded = tape.allocate(INT64 * (dims["T"] + machine.plan.micro_batch))
+    labels = tape.allocate(INT64 * dims["T"])
     machine.meter.enter("loss")
     (loss,) = machine.call(loss_kernel(machine.plan), "head", [x], dims["V"])
     for storage in (x.storage, padded, labels):

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from peakgate.memory.kernels import Kernel, parse
 from peakgate.memory.machine import ENDS, Machine
-from peakgate.memory.tape import Tensor
+from peakgate.memory.tape import INT64, Tensor
 
 
 @lru_cache(maxsize=256)
@@ -41,9 +41,14 @@ def heads(machine: Machine, parts: list[Tensor], *, copied: bool = False) -> lis
     return logits
 
 
+def labels_of(machine: Machine, rows: int) -> Tensor:
+    """Ids of eight bytes, one a row."""
+    return Tensor(machine.tape.allocate(INT64 * rows), rows, 1, INT64)
+
+
 def cross_entropy(machine: Machine, logits: Tensor) -> Tensor:
-    """torch cross_entropy: log-probabilities in the format of the logits, kept; labels of eight bytes, kept."""
-    labels = Tensor(machine.tape.allocate(8 * logits.rows), logits.rows, 1, 8)
+    """torch cross_entropy: log-probabilities in the format of the logits, kept, and labels, kept."""
+    labels = labels_of(machine, logits.rows)
     (log_probabilities,) = machine.call("log_softmax", "", [logits], None)
     (loss,) = machine.call("nll", "", [log_probabilities, labels], None)
     log_probabilities.storage.drop()

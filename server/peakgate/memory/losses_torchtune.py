@@ -7,7 +7,7 @@ throws the compiled plain loss away).
 
 from __future__ import annotations
 
-from peakgate.memory.losses_chunks import cross_entropy, heads, pieces, total
+from peakgate.memory.losses_chunks import cross_entropy, heads, labels_of, pieces, total
 from peakgate.memory.machine import Machine
 from peakgate.memory.tape import Tensor
 
@@ -45,7 +45,7 @@ def chunked(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
 def _of_chunk(machine: Machine, logits: Tensor) -> Tensor:
     """compute_cross_entropy, compiled or not."""
     if machine.plan.compiled:
-        labels = Tensor(machine.tape.allocate(8 * logits.rows), logits.rows, 1, 8)
+        labels = labels_of(machine, logits.rows)
         (loss,) = machine.call("cross_entropy_compiled", "", [logits, labels], None)
         labels.storage.drop()
         return loss

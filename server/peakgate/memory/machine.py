@@ -118,7 +118,7 @@ class Machine:
             return "autocast_" + operation
         if operation == "contiguous_if_transposed":
             return "contiguous" if args[0].transposed and not self.single else "pass"
-        if operation == "power_fp32" and args[0].itemsize == 4:
+        if operation == "power_fp32" and args[0].itemsize == FLOAT32:
             return "power"
         return "pass" if self.casts.get(operation) == args[0].itemsize else operation
 

@@ -19,6 +19,11 @@ Event = tuple[int, int]
 """(allocation number, bytes); negative bytes free it."""
 
 
+def exact(nbytes: int) -> int:
+    """A request as it is, where no allocator makes blocks of it."""
+    return nbytes
+
+
 @dataclass(frozen=True, slots=True)
 class High:
     """The highest moment of a phase: bytes, blocks, and the blocks by category."""

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakgate.memory.allocator import block_bytes
 from peakgate.memory.choices import HUGGING_FACE
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.inference import evaluate
 from peakgate.memory.inputs import input_bytes
-from peakgate.memory.meter import WALKED, High, Meter
+from peakgate.memory.meter import WALKED, High
 from peakgate.memory.methods.companions import cache_bytes
 from peakgate.memory.pipeline import Stage
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import FSDP2, Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.stacks import sizes_of
-from peakgate.memory.step import ForwardPass, census
+from peakgate.memory.step import ForwardPass, census, meter_of
 
-FSDP2 = 2
 GATHERED = ("fsdp", "hsdp", "zero3")
 """Shardings of which a full state dict gathers weights; under the others each rank has them."""
 
@@ -54,13 +52,12 @@ def _evaluated(plan: Plan, stage: Stage, gradients: int) -> High:
         dropout_hidden=0.0,
         companions=tuple(replace(c, plan=replace(c.plan, micro_batch=plan.evaluation_batch)) for c in plan.companions),
     )
-    profile = profile_of(plan.profile)
-    meter = Meter(block_bytes if profile.rounds else int, profile.ignored)
+    meter = meter_of(plan)
     meter.enter("evaluate")
     held = meter.add(gradients, gradients, "gradients")
     step = ForwardPass(own, stage, meter, each=False)
     before = input_bytes(plan, sizes_of(plan, plan.architecture.pattern[-1]))
-    larger = max(0, input_bytes(own, step.machine.dims) - before) if profile.tables else 0
+    larger = max(0, input_bytes(own, step.machine.dims) - before) if profile_of(plan.profile).tables else 0
     cached = step.machine.tape.allocate((cache_bytes(own) if _caches(plan) else 0) + larger, "activations")
     evaluate(step)
     cached.drop()

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from peakgate.memory.architecture import Architecture
 from peakgate.memory.frozen import NOTHING, Frozen
 
+FSDP2 = 2
+"""The version of FSDP that gathers each weight on its own (torch.distributed.fsdp.fully_shard)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formats:

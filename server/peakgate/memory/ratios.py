@@ -6,10 +6,8 @@ Medians of replayed full-size jobs, printed by `tests/bench/fit_allocator.py`; n
 
 from __future__ import annotations
 
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import FSDP2, Plan
 from peakgate.memory.profiles import profile_of
-
-FSDP2 = 2
 
 Key = tuple[bool, str, bool, str]
 """(expandable segments, checkpointing, adapters, what is gathered: nothing, flat parameters, FSDP2's units)."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from peakgate.memory.dominance import grows, is_below, shrinks
 from peakgate.memory.forms import added, block_of, made, terms_of
-from peakgate.memory.meter import WALKED, Meter
+from peakgate.memory.meter import WALKED, Meter, exact
 from peakgate.memory.pools import COMPUTE
 from peakgate.memory.trace import Terms, Trace
 
@@ -54,7 +54,7 @@ class Recorder(Meter):
     """Moments by phase, in their order. `blocks`: whether requests are rounded to the allocator's blocks."""
 
     def __init__(self, trace: Trace, ignored: frozenset[str] = frozenset(), *, rounds: bool = False) -> None:
-        super().__init__(block_of if rounds else _exact, ignored)
+        super().__init__(block_of if rounds else exact, ignored)
         self.trace, self.now, self.rising = trace, EMPTY, False
         self.open: list[Moment] = []
         self.moments: dict[str, list[Moment]] = {}
@@ -152,7 +152,3 @@ def _below(moment: Moment, other: Moment) -> bool:
 
 def _sum(parts: Parts, more: Parts, times: int) -> Parts:
     return {key: added(parts.get(key, {}), more.get(key, {}), times) for key in (*parts, *(key for key in more if key not in parts))}
-
-
-def _exact(nbytes: int) -> int:
-    return nbytes

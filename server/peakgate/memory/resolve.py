@@ -166,7 +166,7 @@ def _placed(plan: Plan, job: Job) -> Plan:
         reshard_after_forward=_reshards(fsdp, plan),
         reduce_bucket_elements=zero.reduce_bucket_size or int(default_of(plan.framework, "framework.zero.reduce_bucket_size").value),
         overlap_comm=zero.overlap_comm or False,
-        max_live_elements=zero.max_live_parameters or 1_000_000_000,
+        max_live_elements=zero.max_live_parameters or int(default_of(plan.framework, "framework.zero.max_live_parameters").value),
         node_gpus=job.node.gpus or NODE_GPUS,
         offload_optimizer=job.offload.optimizer not in (None, "none"),
         offload_parameters=job.offload.parameters not in (None, "none"),

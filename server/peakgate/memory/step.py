@@ -17,7 +17,7 @@ from peakgate.memory.embedding import embedded, global_sizes, mask_width, receiv
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
-from peakgate.memory.meter import Event, High, Meter, Point
+from peakgate.memory.meter import Event, High, Meter, Point, exact
 from peakgate.memory.methods.companions import passes
 from peakgate.memory.multi_token import with_further_losses
 from peakgate.memory.offload import on_host
@@ -35,9 +35,6 @@ from peakgate.memory.states import States, Weight, states_of, step_temporary_byt
 from peakgate.memory.stretches import Stretch
 from peakgate.memory.tape import Tensor
 from peakgate.memory.zero_bubble import waiting_bytes
-
-PHASES = ("forward", "loss", "backward", "optimizer")
-"""Of a step, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +61,7 @@ class Walk:
 
 def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     """Walks one step in steady state. `record` keeps every allocation and free, walking each layer."""
-    profile = profile_of(plan.profile)
-    meter = Meter(block_bytes if profile.rounds else _exact, profile.ignored, [] if record else None)
+    meter = meter_of(plan, [] if record else None)
     step, first, states, weights = run(plan, stage, meter, each=record)
     return Walk(
         highs=meter.highs,
@@ -73,7 +69,7 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
         weights=weights,
         held_per_micro_batch=sum(step.held.values()),
         points=tuple(meter.points),
-        input_bytes=input_bytes(plan, step.machine.dims) if profile.tables else 0,
+        input_bytes=input_bytes(plan, step.machine.dims) if profile_of(plan.profile).tables else 0,
         events=tuple(meter.events or ()),
         repeats_from=first,
         head_at=step.head_at,
@@ -81,6 +77,12 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
         pools=meter.pools.high,
         streams=meter.streams,
     )
+
+
+def meter_of(plan: Plan, events: list[Event] | None = None) -> Meter:
+    """A meter for the plan's profile; `events` takes every allocation and free."""
+    profile = profile_of(plan.profile)
+    return Meter(block_bytes if profile.rounds else exact, profile.ignored, events)
 
 
 def run(plan: Plan, stage: Stage, meter: Meter, *, each: bool = False) -> tuple[ForwardPass, int, States, list[Weight]]:
@@ -114,7 +116,7 @@ def saved_bytes_per_layer(plan: Plan, meter: Meter | None = None) -> int:
         plain = replace(plain, architecture=replace(arch, dims=sizes))
     layers = encoding + decoding
     stage = Stage(number=0, layers=layers, embeds=True, heads=False, in_flight=1, chunks=1, start=arch.leading)
-    step = ForwardPass(plain, stage, meter or Meter(_exact, profile_of(plan.profile).ignored), each=False)
+    step = ForwardPass(plain, stage, meter or Meter(exact, profile_of(plan.profile).ignored), each=False)
     step.machine.tape.nodes = []
     step.sharding.begin()
     step.forward_layers()
@@ -146,14 +148,10 @@ def _census(plan: Plan, stage: Stage) -> Census:
 
 def weighed(plan: Plan, stage: Stage) -> ForwardPass:
     """A stage after a forward pass without a graph or shards: its weights are known."""
-    step = ForwardPass(replace(plan, checkpointing="none", loss="full", companions=()), stage, Meter(_exact), each=False, counting=True)
+    step = ForwardPass(replace(plan, checkpointing="none", loss="full", companions=()), stage, Meter(exact), each=False, counting=True)
     step.machine.tape.recording = False
     step.head_and_loss(step.forward_layers())
     return step
-
-
-def _exact(nbytes: int) -> int:
-    return nbytes
 
 
 class ForwardPass:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from peakgate.memory.kernels import Kernel, parse
 from peakgate.memory.losses_chunks import views
 from peakgate.memory.machine import Machine
-from peakgate.memory.tape import FLOAT32, INT64, Tensor
+from peakgate.memory.tape import FLOAT32, Tensor
 
 ENTROPY_CHUNK = 128
 """Rows at a time (TRL 1.0 trainer/utils.py: entropy_from_logits, chunk_size=128)."""
@@ -33,11 +33,6 @@ def stacked(machine: Machine, parts: list[Tensor]) -> Tensor:
     for part in parts:
         part.storage.drop()
     return result
-
-
-def labels_of(machine: Machine, rows: int) -> Tensor:
-    """Ids of eight bytes."""
-    return Tensor(machine.tape.allocate(INT64 * rows), rows, 1, INT64)
 
 
 def shifted(machine: Machine, logits: Tensor, *, copied: bool) -> Tensor:

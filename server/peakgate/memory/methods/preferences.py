@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakgate.memory.losses_chunks import cross_entropy
+from peakgate.memory.losses_chunks import cross_entropy, labels_of
 from peakgate.memory.machine import Machine
 from peakgate.memory.methods.log_probabilities import (
     entropies,
-    labels_of,
     log_probabilities,
     passing_copy,
     shifted,

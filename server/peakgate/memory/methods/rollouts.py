@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from peakgate.memory.losses_chunks import labels_of
 from peakgate.memory.machine import Machine
-from peakgate.memory.methods.log_probabilities import entropies, labels_of, log_probabilities, shifted
+from peakgate.memory.methods.log_probabilities import entropies, log_probabilities, shifted
 from peakgate.memory.methods.outputs import logits_of
 from peakgate.memory.tape import Tensor
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from peakgate.memory.losses_chunks import labels_of
 from peakgate.memory.machine import Machine
-from peakgate.memory.methods.log_probabilities import labels_of
 from peakgate.memory.parallel import answer_tokens
 from peakgate.memory.tape import FLOAT32, Tensor
 

@@ -148,13 +148,11 @@ ROLES = {
 }
 """Blocks that Megatron-LM builds of its own modules (M/models/gpt/gpt_layer_specs.py)."""
 
-_VARIANTS = ("linear", "linear_bias", "linear_gathered", "linear_bias_gathered", "linear_scattered", "linear_bias_scattered")
-
 PROFILE = Profile(
     roles=ROLES,
     rows=megatron_routed.ROWS,
     recomputed={"core_attn": ("core",), "mlp": ("feed_forward",), "moe_act": ("expert_tail",)},
-    linears={name: name + "_te" for name in _VARIANTS} | {"linear_gathered.head": "linear_buffered"},
+    linears={name: name + "_te" for name in megatron_fp8.VARIANTS} | {"linear_gathered.head": "linear_buffered"},
     linears_of=megatron_fp8.linears,
     workspaces=0,
     tables=False,

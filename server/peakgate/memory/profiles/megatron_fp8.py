@@ -98,7 +98,8 @@ KERNELS = kernels.parse("\n".join(_rows(name, layout) for name, layout in LAYOUT
 WHOLE = ("head", "router")
 """Products of Megatron-LM itself, which stay in 16 bits."""
 
-_VARIANTS = ("linear", "linear_bias", "linear_gathered", "linear_bias_gathered", "linear_scattered", "linear_bias_scattered")
+VARIANTS = ("linear", "linear_bias", "linear_gathered", "linear_bias_gathered", "linear_scattered", "linear_bias_scattered")
+"""Kernels of linear layers: with a bias, with their input gathered or their output scattered along the sequence."""
 
 
 def problem(plan: Plan) -> str:
@@ -117,10 +118,10 @@ def linears(plan: Plan, whole: Mapping[str, str]) -> Mapping[str, str]:
     if not plan.fp8:
         return whole
     name = layout_name(plan)
-    out = {variant: f"{variant}_te_{name}" for variant in _VARIANTS}
+    out = {variant: f"{variant}_te_{name}" for variant in VARIANTS}
     if plan.fp8 != "delayed":
-        out |= {f"{variant}.o": f"{variant}_saved_te_{name}" for variant in _VARIANTS if "gathered" not in variant}
-    return out | {f"{variant}.{tag}": whole.get(f"{variant}.{tag}", whole[variant]) for variant in _VARIANTS for tag in WHOLE}
+        out |= {f"{variant}.o": f"{variant}_saved_te_{name}" for variant in VARIANTS if "gathered" not in variant}
+    return out | {f"{variant}.{tag}": whole.get(f"{variant}.{tag}", whole[variant]) for variant in VARIANTS for tag in WHOLE}
 
 
 def weight_copies(plan: Plan, weights: Iterable[Weight]) -> int:

@@ -17,9 +17,8 @@ from peakgate.memory.replay import Script, smallest_cap
 from peakgate.memory.replay import play as play_script
 from peakgate.memory.runtime import communication_bytes, context_bytes, workspace_bytes
 from peakgate.memory.states import States
-from peakgate.memory.step import PHASES
 from peakgate.memory.traced.measured import contradictions_of_run, recipe_dtype
-from peakgate.memory.traced.read import Profile, Sized, events_of, read, resident_of
+from peakgate.memory.traced.read import PHASES, Profile, Sized, events_of, read, resident_of
 
 RESIDENT_ITEMS = {
     "parameters": ("parameters", "weights"),
