@@ -39,7 +39,7 @@ def walked(plan: Plan, stage: Stage, shape: Shape) -> dict[str, object]:
     """The figures of the walk of a plan with another shape."""
     target = shape[2] if len(shape) > 2 else 0
     other = replace(plan, micro_batch=shape[0], sequence=shape[1], target=target)
-    return figures(counted(other, stage, walk(other, stage)))
+    return figures(counts_of(other, stage, walk(other, stage)))
 
 
 def assert_compiled_is_walked(plan: Plan, others: Iterable[Shape] = OTHER_SHAPES) -> None:
@@ -105,6 +105,6 @@ def test_large_sizes_have_the_ledger_of_the_walk() -> None:
     """Where no two moments are equally high, line by line."""
     plan = plan_of(a_job({"batch.sequence_length": 4096, "batch.micro_batch_size": 3}))
     (stage,) = stages_of(plan)
-    found, want = compile_step(plan, stage).at((3, 4096)), counted(plan, stage, walk(plan, stage))
+    found, want = compile_step(plan, stage).at((3, 4096)), counts_of(plan, stage, walk(plan, stage))
     assert found is not None
     assert [dict(found.by(phase)) for phase in found.blocks] == [dict(want.by(phase)) for phase in want.blocks]

@@ -8,10 +8,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.property.jobs import MODELLED, jobs
-from tests.unit.memory.builders import a_job, a_plan, a_transformer, of_stage, plan_of, sizes_of, stages_of
+from tests.unit.memory.builders import (
+    a_job,
+    a_plan,
+    a_routed_transformer,
+    a_transformer,
+    first_walk,
+    of_stage,
+    plan_of,
+    sizes_of,
+    stages_of,
+)
 
 from peakgate.memory.change import Value, with_changes
-from peakgate.memory.job import Job, MultiHeadLatentAttention
+from peakgate.memory.job import Job
 from peakgate.memory.model import describe
 from peakgate.memory.pipeline import stages
 from peakgate.memory.plan import Plan
@@ -21,10 +31,7 @@ from peakgate.memory.resolve import resolve
 from peakgate.memory.states import states_of
 from peakgate.memory.step import walk
 
-LATENT = MultiHeadLatentAttention(q_lora_rank=0, kv_lora_rank=16, qk_rope_head_dim=4, qk_nope_head_dim=8, v_head_dim=8)
-ROUTED = replace(
-    a_transformer("deepseek_v3", experts=8, experts_per_token=2, expert_ffn_hidden_size=48, shared_experts=1, dense_layers=1), mla=LATENT
-)
+ROUTED = a_routed_transformer()
 DEGREES = (1, 2, 4, 8)
 FRAMEWORKS = ("huggingface", "torch", "torchtitan", "megatron", "textbook")
 
@@ -32,7 +39,7 @@ FRAMEWORKS = ("huggingface", "torch", "torchtitan", "megatron", "textbook")
 def held(changes: dict[str, Value], block: str = "llama") -> int:
     """Activation blocks that the first stage keeps of one micro-batch."""
     plan = a_plan(changes, model=ROUTED if block == "deepseek_v3" else a_transformer(block, layers=8, kv_heads=8))
-    return walk(plan, stages_of(plan)[0]).held_per_micro_batch
+    return first_walk(plan).held_per_micro_batch
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.check import world_of
 from peakgate.memory.compose import compose, rank_of
 from peakgate.memory.counts import counts_of
-from peakgate.memory.job import Batch, Framework, Job, Lora, Model, Precision, Transformer
+from peakgate.memory.job import Batch, Framework, Job, Lora, Model, MultiHeadLatentAttention, Precision, Transformer
 from peakgate.memory.meter import High
 from peakgate.memory.model import Described, describe
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Plan
 from peakgate.memory.prediction import Prediction
 from peakgate.memory.resolve import Resolved, resolve
-from peakgate.memory.step import walk
+from peakgate.memory.step import Walk, walk
 from peakgate.server.convert import job_from_message
 from peakgate.v1.document import parse_job
 
 MIB = 1 << 20
 GB = 1_000_000_000
+
+Fields = dict[str, object]
+"""A job document, or a part of one."""
 
 FAMILY_SIZES: dict[str, dict[str, int]] = {
     "gpt": {},
@@ -53,6 +57,26 @@ def a_transformer(block: str = "llama", **sizes: int | bool) -> Transformer:
     """A small model of a family: 3 layers, hidden size 64, 8 heads, 96 inside the feed-forward part, 250 words."""
     common = {"layers": 3, "hidden_size": 64, "heads": 8, "ffn_hidden_size": 96, "vocab_size": 250}
     return Transformer(block=block, **{**common, **FAMILY_SIZES.get(block, {}), **sizes})  # type: ignore[arg-type]
+
+
+LATENT = MultiHeadLatentAttention(q_lora_rank=0, kv_lora_rank=16, qk_rope_head_dim=4, qk_nope_head_dim=8, v_head_dim=8)
+"""A small latent attention, whose queries are whole."""
+
+
+def a_routed_transformer(**sizes: int | bool) -> Transformer:
+    """A small DeepSeek-V3: a dense layer, then two of eight experts and a shared one."""
+    experts = {"experts": 8, "experts_per_token": 2, "expert_ffn_hidden_size": 48, "shared_experts": 1, "dense_layers": 1}
+    return replace(a_transformer("deepseek_v3", **experts, **sizes), mla=LATENT)
+
+
+def a_wide_transformer() -> Transformer:
+    """A Llama of 4 layers whose weights, not their rounding to blocks, decide: hidden size 512, 4,000 words."""
+    return a_transformer(layers=4, hidden_size=512, ffn_hidden_size=2048, vocab_size=4000)
+
+
+def a_bare_job() -> Job:
+    """A job that states its model and its shape alone."""
+    return Job(model=Model(transformer=a_transformer()), batch=Batch(micro_batch_size=2, sequence_length=32))
 
 
 def a_job(changes: Mapping[str, Value] | None = None, *, model: Transformer | Model | None = None, lora: Lora | None = None) -> Job:
@@ -91,6 +115,21 @@ def of_stage(plan: Plan, stage: Stage, resolved: Resolved, described: Described,
     """The prediction for one stage of a pipeline."""
     walked = walk(plan, stage)
     return compose(rank_of(plan, stage, walked.states, resolved, described), counts_of(plan, stage, walked), exact=exact)
+
+
+def first_walk(plan: Plan, *, record: bool = False) -> Walk:
+    """The step of the first stage."""
+    return walk(plan, stages_of(plan)[0], record=record)
+
+
+def item_bytes(prediction: Prediction, item: str) -> int:
+    """Bytes of one line of the ledger; 0 when it is not there."""
+    return sum(line.bytes for line in prediction.ledger if line.item == item)
+
+
+def category_bytes(prediction: Prediction, category: str) -> int:
+    """Bytes of a ledger category at the peak."""
+    return sum(line.bytes for line in prediction.ledger if line.category == category)
 
 
 def textbook_13b(changes: Mapping[str, Value] | None = None) -> Job:

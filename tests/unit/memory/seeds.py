@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.unit.memory.builders import category_bytes
+
 from peakgate.memory.blocks import Block
 from peakgate.memory.job import (
     Attention,
@@ -73,19 +75,14 @@ def textbook_job(
     )
 
 
-def by_category(prediction: Prediction, category: str) -> int:
-    """Bytes of a ledger category at the peak."""
-    return sum(line.bytes for line in prediction.ledger if line.category == category)
-
-
 def states(prediction: Prediction) -> int:
     """Bytes of the model states at the peak."""
-    return sum(by_category(prediction, key) for key in ("parameters", "gradients", "master_weights", "optimizer_states"))
+    return sum(category_bytes(prediction, key) for key in ("parameters", "gradients", "master_weights", "optimizer_states"))
 
 
 def activations(prediction: Prediction) -> int:
     """Bytes of the saved activations at the peak."""
-    return by_category(prediction, "activations")
+    return category_bytes(prediction, "activations")
 
 
 def layer_bytes(**changes: object) -> int:

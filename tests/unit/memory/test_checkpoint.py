@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.memory.builders import a_job, a_plan, a_transformer, plan_of, stages_of
+from tests.unit.memory.builders import a_job, a_plan, a_transformer, first_walk, plan_of
 
 from peakgate.memory.change import Value
 from peakgate.memory.job import Checkpointing, Job, Lora
 from peakgate.memory.predict import predict
-from peakgate.memory.step import walk
 
 FULL: dict[str, Value] = {"checkpointing.mode": "full"}
 EAGER: dict[str, Value] = {"attention.implementation": "eager"}
@@ -19,7 +18,7 @@ EAGER: dict[str, Value] = {"attention.implementation": "eager"}
 def held(changes: dict[str, Value], layers: int = 12, lora: Lora | None = None) -> int:
     """Bytes of activations that are kept from the forward pass to the backward pass."""
     plan = a_plan(changes, model=a_transformer(layers=layers), lora=lora)
-    return walk(plan, stages_of(plan)[0]).held_per_micro_batch
+    return first_walk(plan).held_per_micro_batch
 
 
 def test_a_layer_costs_its_input() -> None:
@@ -63,7 +62,7 @@ def test_a_reentrant_stretch_ends_as_the_other_kind_does() -> None:
     ends = []
     for reentrant in (False, True):
         plan = a_plan({**FULL, "checkpointing.reentrant": reentrant, "checkpointing.every": 3}, model=a_transformer(layers=7))
-        ends.append(walk(plan, stages_of(plan)[0]).highs["optimizer"].by["gradients"])
+        ends.append(first_walk(plan).highs["optimizer"].by["gradients"])
     assert ends[0] == ends[1]
 
 
@@ -73,7 +72,7 @@ def test_a_rebuilt_stretch_leaves_nothing_behind(every: int, reentrant: bool) ->
     """A second run stops in the middle of a layer; what it had made until then goes with it, and only gradients stay."""
     changes: dict[str, Value] = {**FULL, "checkpointing.every": every, "checkpointing.reentrant": reentrant}
     plan = a_plan(changes, model=a_transformer(layers=6))
-    recorded = walk(plan, stages_of(plan)[0], record=True)
+    recorded = first_walk(plan, record=True)
     assert sum(nbytes for _, nbytes in recorded.events) == 2 * recorded.states.trainable
 
 
@@ -87,9 +86,7 @@ def test_a_wrapped_mlp_keeps_its_input_alone() -> None:
     """checkpoint_wrapper around each feed-forward part: gate, activation, up and product are made again."""
 
     def kept(job: Job) -> int:
-        plan = plan_of(job)
-        (stage,) = stages_of(plan)
-        return walk(plan, stage).held_per_micro_batch
+        return first_walk(plan_of(job)).held_per_micro_batch
 
     assert kept(of_modules()) - kept(of_modules("mlp")) == pytest.approx(8 * 4 * 2 * 96 * 2 * 256, rel=1e-3)
     assert predict(of_modules("mlp")).undecided == ()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.memory.builders import a_job, a_plan, a_transformer, stages_of
+from tests.unit.memory.builders import a_job, a_plan, a_transformer, first_walk
 
 from peakgate.memory.change import Value
 from peakgate.memory.context_parallel import KERNELS, context_dims
 from peakgate.memory.kernels import Kernel
 from peakgate.memory.plan import Degrees
 from peakgate.memory.predict import predict
-from peakgate.memory.step import saved_bytes_per_layer, walk
+from peakgate.memory.step import saved_bytes_per_layer
 
 RANKS: dict[str, Value] = {"parallelism.context": 4, "parallelism.world_size": 4, "batch.sequence_length": 512}
 WAYS = ("all-gather", "ring", "ulysses")
@@ -62,7 +62,7 @@ def test_an_all_gather_holds_every_ranks_keys_and_values(ranks: int) -> None:
     """The step from one way to the other: the gathered buffer in place of two of one rank's."""
     degrees: dict[str, Value] = {"parallelism.context": ranks, "parallelism.world_size": ranks, "batch.sequence_length": 4096}
     peaks = [
-        walk(plan, stages_of(plan)[0]).highs["forward"].live
+        first_walk(plan).highs["forward"].live
         for plan in (a_plan({**of("torch", way), **degrees, "checkpointing.mode": "full"}) for way in ("all-gather", "ring"))
     ]
     d = a_plan().architecture.dims

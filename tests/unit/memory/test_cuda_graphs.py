@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.memory.builders import MIB, job_of, plan_of
+from tests.unit.memory.builders import MIB, Fields, first_walk, job_of, plan_of
 
 from peakgate.memory.allocator import PRIVATE, CachingAllocator, OutOfMemoryError
 from peakgate.memory.expandable import ExpandableAllocator
-from peakgate.memory.pipeline import stages
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
-from peakgate.memory.step import Walk, walk
+from peakgate.memory.step import Walk
 
 LAYERS, H = 4, 512
-Fields = dict[str, object]
 
 
-def a_job(graphs: str, framework: str = "megatron", **fields: object) -> Fields:
+def a_document(graphs: str, framework: str = "megatron", **fields: object) -> Fields:
     """A small model in four micro-batches."""
     sizes: Fields = {"layers": LAYERS, "hidden_size": H, "heads": 8, "kv_heads": 8, "ffn_hidden_size": 1408, "vocab_size": 32000}
     return {
@@ -32,14 +30,12 @@ def a_job(graphs: str, framework: str = "megatron", **fields: object) -> Fields:
 
 def answer(graphs: str, framework: str = "megatron", **fields: object) -> Prediction:
     """Its prediction, replayed."""
-    return predict(job_of(a_job(graphs, framework, **fields)), exact=True)
+    return predict(job_of(a_document(graphs, framework, **fields)), exact=True)
 
 
 def walked(graphs: str) -> Walk:
     """Its walk."""
-    plan = plan_of(job_of(a_job(graphs)))
-    (stage,) = stages(plan.degrees, LAYERS, 4)
-    return walk(plan, stage)
+    return first_walk(plan_of(job_of(a_document(graphs))))
 
 
 @pytest.mark.parametrize("kind", [CachingAllocator, ExpandableAllocator])
@@ -101,4 +97,4 @@ def test_each_micro_batch_of_an_iteration_has_a_buffer() -> None:
 )
 def test_what_is_not_counted_is_undecided(graphs: str, framework: str, fields: Fields, want: str) -> None:
     """Graphs that copy what no source states."""
-    assert any(want in note for note in predict(job_of(a_job(graphs, framework, **fields))).undecided)
+    assert any(want in note for note in predict(job_of(a_document(graphs, framework, **fields))).undecided)

@@ -8,19 +8,16 @@ from types import MappingProxyType
 
 import pytest
 from tests.bench.accuracy import number, rows
-from tests.unit.memory.builders import a_job, a_plan, a_transformer, job_of, stages_of
+from tests.unit.memory.builders import a_job, a_plan, a_routed_transformer, first_walk, job_of, stages_of
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.fully_shard import ALL_GATHER, REDUCE_SCATTER
-from peakgate.memory.job import MultiHeadLatentAttention
 from peakgate.memory.parallel import rank_dims
 from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
-from peakgate.memory.step import Walk, census, walk
+from peakgate.memory.step import Walk, census
 
-LATENT = MultiHeadLatentAttention(q_lora_rank=0, kv_lora_rank=16, qk_rope_head_dim=4, qk_nope_head_dim=8, v_head_dim=8)
-SIZES = {"experts": 8, "experts_per_token": 2, "expert_ffn_hidden_size": 48, "shared_experts": 1, "dense_layers": 1, "layers": 5}
-MODEL = replace(a_transformer("deepseek_v3", **SIZES), mla=LATENT)
+MODEL = a_routed_transformer(layers=5)
 TITAN: dict[str, Value] = {
     "framework.name": "torchtitan",
     "precision.recipe": "fsdp-bf16",
@@ -36,8 +33,7 @@ def planned(changes: Mapping[str, Value] = MappingProxyType({})) -> Plan:
 
 def walked(changes: Mapping[str, Value] = MappingProxyType({}), *, record: bool = False) -> Walk:
     """Its step."""
-    plan = planned(changes)
-    return walk(plan, stages_of(plan)[0], record=record)
+    return first_walk(planned(changes), record=record)
 
 
 def test_the_published_run_is_near() -> None:
@@ -70,7 +66,7 @@ def test_tensor_parallel_ranks_become_expert_parallel_ones() -> None:
     """torchtitan's expert_tensor_parallel_degree is 1: experts stay whole, and each rank routes its share of the tokens."""
     plan = planned({"parallelism.tensor": 2, "parallelism.sequence_parallel": True, "parallelism.expert": 8})
     assert plan.degrees.expert_shard == 1
-    assert rank_dims(plan)["f_expert"] == SIZES["expert_ffn_hidden_size"]
+    assert rank_dims(plan)["f_expert"] == plan.architecture.dims["f_expert"]
     assert rank_dims(plan)["routed"] == 2 * 32 * 2 // 2
 
 
@@ -117,7 +113,7 @@ def test_an_exchange_copies_tokens_both_ways() -> None:
 def test_what_a_selective_checkpoint_keeps_of_a_routed_layer() -> None:
     """Its input, every second of six products (wq, wkv_b, shared w1, shared w2) and the attention's output; the router's is not counted."""
     few, more = (a_plan({**TITAN, "checkpointing.mode": "selective"}, model=replace(MODEL, layers=layers)) for layers in (8, 9))
-    held = [walk(plan, stages_of(plan)[0]).held_per_micro_batch for plan in (few, more)]
+    held = [first_walk(plan).held_per_micro_batch for plan in (few, more)]
     d, tokens = few.architecture.dims, 2 * 32
     lse, state = 4 * d["a"] * tokens, 512
     assert held[1] - held[0] == tokens * 2 * (2 * d["h"] + d["q"] + d["kvb"] + d["fs"] + d["values"]) + lse + state

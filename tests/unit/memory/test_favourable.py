@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.memory.builders import a_job, a_transformer, textbook_13b
+from tests.unit.memory.builders import a_bare_job, a_job, textbook_13b
 
 from peakgate.memory.change import Value, value_at, with_changes
 from peakgate.memory.choices import CHOICES
@@ -11,7 +11,7 @@ from peakgate.memory.favourable import FAR, OPEN, OPEN_WHEN_PARALLEL, OPEN_WHEN_
 from peakgate.memory.job import Batch, Job, Lora, Model
 from peakgate.memory.predict import predict
 
-BARE = Job(model=Model(transformer=a_transformer()), batch=Batch(micro_batch_size=2, sequence_length=32))
+BARE = a_bare_job()
 
 
 def test_a_bare_job_leaves_everything_open() -> None:

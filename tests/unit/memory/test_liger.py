@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.memory.builders import job_of
+from tests.unit.memory.builders import Fields, job_of
 
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
@@ -13,7 +13,6 @@ from peakgate.memory.runtime import MULTIPROCESSORS
 TOKENS, LAYERS, H, A, KV, F, V = 4096, 4, 1024, 8, 256, 2816, 32000
 ALL = ("rms_norm", "rope", "swiglu", "fused_linear_cross_entropy")
 RNG = 24
-Fields = dict[str, object]
 
 
 def answer(kernels: tuple[str, ...], block: str = "llama", framework: str = "huggingface", **fields: object) -> Prediction:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 from tests.bench.accuracy import Json, number, rows
-from tests.unit.memory.builders import MIB, a_transformer, job_of
+from tests.unit.memory.builders import MIB, a_transformer, item_bytes, job_of
 from tests.unit.memory.builders import of_stage as of_one_stage
 
 from peakgate.memory.capacity import capability_of
@@ -146,7 +146,7 @@ def test_a_stand_in_is_kept_for_each_shape() -> None:
     """Matrices of one shape share one tensor (Transformer Engine base.py: get_dummy_wgrad); none without fused accumulation."""
 
     def stand_ins(job: Job) -> int:
-        return sum(line.bytes for line in predict(job).ledger if line.item == "stand-ins of fused weight gradients")
+        return item_bytes(predict(job), "stand-ins of fused weight gradients")
 
     shapes = {(96, 64), (64, 64), (192, 64), (64, 96), (256, 64)}  # q k v; o; gate and up; down; head
     want = sum(-(-2 * rows * columns // 512) * 512 for rows, columns in shapes)
@@ -201,7 +201,7 @@ def recomputing(module: str, job: Job) -> Job:
 
 def _forward(job: Job) -> int:
     """Activations at the peak."""
-    return sum(line.bytes for line in predict(job).ledger if line.item == "saved for the backward pass")
+    return item_bytes(predict(job), "saved for the backward pass")
 
 
 def test_a_pipeline_holds_the_gradients_that_its_loop_names() -> None:

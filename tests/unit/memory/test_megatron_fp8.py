@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.memory.builders import job_of
+from tests.unit.memory.builders import Fields, job_of
 
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
 
 TOKENS, LAYERS, H, A, KV, F, V = 2048, 4, 1024, 8, 256, 2816, 32000
 LINEAR = H * (H + 2 * KV) + H * H + 3 * H * F
-Fields = dict[str, object]
 
 
 def answer(precision: Fields, *, gpu: str = "h100-80gb", tensor: int = 1, block: str = "llama", **megatron: bool) -> Prediction:

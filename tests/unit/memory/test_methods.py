@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.bench.accuracy import Json, number, rows
-from tests.unit.memory.builders import a_job, a_plan, a_transformer, job_of
+from tests.unit.memory.builders import a_job, a_plan, a_transformer, item_bytes, job_of
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.job import Generation, Job, Lora, Model
@@ -26,11 +26,6 @@ def with_models(job: Job, *, critic: Model | None = None, reward: Model | None =
     return replace(job, method=replace(job.method, critic=critic, reward=reward, teacher=teacher))
 
 
-def line(answer: Prediction, item: str) -> int:
-    """Bytes of one line of the ledger; 0 when it is not there."""
-    return sum(each.bytes for each in answer.ledger if each.item == item)
-
-
 @pytest.mark.parametrize("row", TRACED, ids=[f"{index}-{row['architecture']}" for index, row in enumerate(TRACED)])
 def test_a_traced_method_has_its_peak(row: Json) -> None:
     """Live bytes at the peak of TRL's own loss, the other models included, and the phase where it stands."""
@@ -44,11 +39,11 @@ def test_a_traced_method_has_its_peak(row: Json) -> None:
 def test_a_reference_model_is_a_line_of_its_own() -> None:
     """A second copy of the weights; under adapters the base is the reference, and nothing is added."""
     whole, none = (predict(a_job({"method.name": "dpo", "method.reference": kind})) for kind in ("full", "none"))
-    weights = line(whole, "weights")
-    assert 0 <= line(whole, "reference model: weights") - weights < 1024  # beside the weights the table of frequencies
+    weights = item_bytes(whole, "weights")
+    assert 0 <= item_bytes(whole, "reference model: weights") - weights < 1024  # beside the weights the table of frequencies
     assert whole.allocated_bytes >= none.allocated_bytes + weights
     adapted = predict(a_job({"method.name": "dpo"}, lora=Lora()))
-    assert not line(adapted, "reference model: weights")
+    assert not item_bytes(adapted, "reference model: weights")
     assert any(each.startswith("method.reference: adapter") for each in adapted.assumptions)
 
 
@@ -94,7 +89,7 @@ def test_every_model_of_ppo_is_resident() -> None:
     job = with_models(a_job({"method.name": "ppo"}), critic=Model(transformer=a_transformer()), reward=Model(transformer=a_transformer()))
     answer = predict(job)
     names = ("reference model: weights", "critic model: weights", "critic model: optimizer states", "reward model: weights")
-    assert all(line(answer, name) > 0 for name in names)
+    assert all(item_bytes(answer, name) > 0 for name in names)
     assert any("rollouts" in reason for reason in answer.undecided)
 
 
@@ -126,8 +121,8 @@ def test_a_second_model_is_sharded_as_the_first(method: str, sharding: str) -> N
     answer = predict(with_models(job, teacher=Model(transformer=a_transformer())) if method == "distill" else job)
     item = "teacher model: weights" if method == "distill" else "reference model: weights"
     alone = predict(with_models(a_job({"method.name": method}), teacher=Model(transformer=a_transformer())))
-    whole = line(alone, item)
-    assert line(answer, item) <= whole if sharding in ("ddp", "zero1", "zero2") else line(answer, item) < whole / 2
+    whole = item_bytes(alone, item)
+    assert item_bytes(answer, item) <= whole if sharding in ("ddp", "zero1", "zero2") else item_bytes(answer, item) < whole / 2
     assert sum(each.bytes for each in answer.ledger) == answer.device_bytes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.memory.builders import a_job, a_transformer
+from tests.unit.memory.builders import a_job, a_wide_transformer
 
 from peakgate.memory.change import Value
 from peakgate.memory.offload import ALL, on_host
@@ -11,7 +11,7 @@ from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
 
 WORLD, STATES = 4, ("parameters", "gradients", "master_weights", "optimizer_states")
-MODEL = a_transformer(layers=4, hidden_size=512, ffn_hidden_size=2048, vocab_size=4000)
+MODEL = a_wide_transformer()
 
 
 def answer(sharding: str, recipe: str = "bf16", **changes: Value) -> Prediction:

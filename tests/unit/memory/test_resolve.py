@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.memory.builders import a_job, a_plan, a_transformer
+from tests.unit.memory.builders import a_bare_job, a_job, a_plan, a_transformer
 
 from peakgate.memory.adapters import targets_of
 from peakgate.memory.change import Value, with_changes
@@ -26,7 +26,7 @@ def resolved(job: Job, world: int = 1) -> Resolved:
     return resolve(job, architecture, world)
 
 
-BARE = Job(model=Model(transformer=a_transformer()), batch=Batch(micro_batch_size=2, sequence_length=32))
+BARE = a_bare_job()
 
 
 @pytest.mark.parametrize("framework", [None, "textbook", "huggingface", "megatron", "deepspeed", "torchtune"])

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.memory.builders import category_bytes
 from tests.unit.memory.seed_rows import model_states, operations, step, techniques
 from tests.unit.memory.seed_rows.registry import CHECKS
-from tests.unit.memory.seeds import (
-    by_category,
-    textbook_job,
-)
+from tests.unit.memory.seeds import textbook_job
 
 from peakgate.memory.job import (
     Offload,
@@ -45,5 +43,5 @@ def test_no_row_is_forgotten() -> None:
 def test_offload_is_the_last_resort() -> None:
     """Offloaded optimizer states leave the card and appear on the host."""
     job = replace(textbook_job(), offload=Offload(optimizer="cpu"))
-    assert by_category(predict(job), "optimizer_states") == 0
+    assert category_bytes(predict(job), "optimizer_states") == 0
     assert predict(job).host_bytes == 12 * predict(job).parameters

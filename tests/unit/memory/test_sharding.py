@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 import pytest
 from tests.bench.accuracy import at, number, rows
-from tests.unit.memory.builders import MIB, a_job, a_plan, a_transformer, job_of, stages_of
+from tests.unit.memory.builders import MIB, a_job, a_plan, a_transformer, first_walk, job_of
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.predict import predict
-from peakgate.memory.step import Walk, walk
+from peakgate.memory.step import Walk
 
 RANKS: dict[str, Value] = {"parallelism.world_size": 4}
 
@@ -24,7 +24,7 @@ def communication(sharding: str, layers: int = 4, changes: Mapping[str, Value] =
 def walked(sharding: str, layers: int, changes: Mapping[str, Value] = MappingProxyType({})) -> Walk:
     """A step of a Llama on four ranks."""
     plan = a_plan({**RANKS, "parallelism.sharding": sharding, **changes}, model=a_transformer(layers=layers))
-    return walk(plan, stages_of(plan)[0])
+    return first_walk(plan)
 
 
 def test_fsdp_holds_as_many_buffers_whatever_the_depth() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.memory.builders import a_job, a_plan, a_transformer, stages_of
+from tests.unit.memory.builders import a_job, a_plan, a_transformer, first_walk, stages_of
 
 from peakgate.memory.change import Value
 from peakgate.memory.fully_shard import ALL_GATHER, REDUCE_SCATTER
@@ -11,7 +11,7 @@ from peakgate.memory.meter import Meter
 from peakgate.memory.plan import Plan
 from peakgate.memory.pools import COMPUTE
 from peakgate.memory.predict import predict
-from peakgate.memory.step import Walk, census, walk
+from peakgate.memory.step import Walk, census
 
 FSDP2: dict[str, Value] = {
     "parallelism.sharding": "fsdp",
@@ -29,8 +29,7 @@ def planned(changes: dict[str, Value] | None = None) -> Plan:
 
 def walked(changes: dict[str, Value] | None = None, *, record: bool = False) -> Walk:
     """Its step."""
-    plan = planned(changes)
-    return walk(plan, stages_of(plan)[0], record=record)
+    return first_walk(planned(changes), record=record)
 
 
 def units(plan: Plan) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.bench.accuracy import Json, number, rows
-from tests.unit.memory.builders import a_job, a_plan, job_of, stages_of
+from tests.unit.memory.builders import a_job, a_plan, first_walk, job_of
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.favourable import favourable
@@ -14,7 +14,7 @@ from peakgate.memory.job import Job
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
 from peakgate.memory.profiles import profile_name
-from peakgate.memory.step import saved_bytes_per_layer, walk
+from peakgate.memory.step import saved_bytes_per_layer
 
 GIB = 1 << 30
 
@@ -128,7 +128,7 @@ def test_a_compiled_layer_does_not_keep_the_last_product() -> None:
 def held(changes: dict[str, Value]) -> int:
     """Activation blocks at the start of the backward pass."""
     plan = a_plan(changes)
-    return walk(plan, stages_of(plan)[0]).held_per_micro_batch
+    return first_walk(plan).held_per_micro_batch
 
 
 def test_a_compiled_layer_has_the_weights_of_the_eager_one() -> None:

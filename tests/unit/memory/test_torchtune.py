@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.bench.accuracy import Json, at, number, rows
-from tests.unit.memory.builders import a_job, a_plan, a_transformer, job_of, stages_of
+from tests.unit.memory.builders import a_job, a_plan, a_transformer, category_bytes, job_of, stages_of
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.job import Job, Lora
@@ -73,7 +73,7 @@ def test_offloaded_checkpoints_leave_one_layer() -> None:
     held = []
     for where in ("none", "cpu"):
         answer = predict(replace(a_torchtune({**changes, "offload.activations": where}), model=model))
-        held.append(sum(line.bytes for line in answer.ledger if line.category == "activations"))
+        held.append(category_bytes(answer, "activations"))
     assert held[0] - held[1] == 7 * (2 * 1024 * 64 * 2)
 
 

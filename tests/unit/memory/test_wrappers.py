@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.memory.builders import a_job, a_plan, a_transformer
+from tests.unit.memory.builders import a_job, a_plan, a_wide_transformer
 
 from peakgate.memory.change import Value
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
 
 WORLD = 4
-MODEL = a_transformer(layers=4, hidden_size=512, ffn_hidden_size=2048, vocab_size=4000)
+MODEL = a_wide_transformer()
 
 
 def answer(framework: str, **changes: Value) -> Prediction:

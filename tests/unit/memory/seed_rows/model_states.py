@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tests.unit.memory.builders import category_bytes
 from tests.unit.memory.seed_rows.registry import GB, GIB, bare, near, row
-from tests.unit.memory.seeds import (
-    by_category,
-    kept_by_kernel,
-    plan_of,
-    textbook_job,
-    with_model,
-)
+from tests.unit.memory.seeds import kept_by_kernel, plan_of, textbook_job, with_model
 
 from peakgate.memory.dtypes import ITEMSIZE, stored_bytes
 from peakgate.memory.job import (
@@ -61,7 +56,7 @@ def _(inputs: dict[str, Any], expect: dict[str, Any], tolerance: float) -> None:
 @row("s2-7b-weights", "s2-7b-12", "s2-7b-16")
 def _(inputs: dict[str, Any], expect: dict[str, Any], tolerance: float) -> None:
     """Seed B's ledger of a 7B model in GiB."""
-    weights = by_category(predict(bare(inputs["params"])), "parameters")
+    weights = category_bytes(predict(bare(inputs["params"])), "parameters")
     twelve = predict(bare(inputs["params"], "bf16", optimizer_states="float32")).allocated_bytes
     sixteen = predict(bare(inputs["params"])).allocated_bytes
     found = {13.038516: weights, 78.231096: twelve, 104.308128: sixteen}[expect["gib"]]
@@ -72,7 +67,7 @@ def _(inputs: dict[str, Any], expect: dict[str, Any], tolerance: float) -> None:
 def _(*_: Any) -> None:
     """Each state counts by its own format."""
     p = predict(bare(10, "bf16", gradients="float32", master_weights="float32", optimizer_states="float16"))
-    assert [by_category(p, key) for key in ("parameters", "gradients", "master_weights", "optimizer_states")] == [20, 40, 40, 40]
+    assert [category_bytes(p, key) for key in ("parameters", "gradients", "master_weights", "optimizer_states")] == [20, 40, 40, 40]
 
 
 @row("s1-inference")

@@ -6,22 +6,9 @@ import math
 from typing import Any
 
 import pytest
+from tests.unit.memory.builders import category_bytes
 from tests.unit.memory.seed_rows.registry import near, row
-from tests.unit.memory.seeds import (
-    AS2B,
-    SBH,
-    A,
-    B,
-    H,
-    S,
-    activations,
-    by_category,
-    kept_by_block,
-    kept_by_kernel,
-    layer_bytes,
-    states,
-    textbook_job,
-)
+from tests.unit.memory.seeds import AS2B, SBH, A, B, H, S, activations, kept_by_block, kept_by_kernel, layer_bytes, states, textbook_job
 
 from peakgate.memory.job import (
     Checkpointing,
@@ -196,7 +183,7 @@ def _(*_: Any) -> None:
 def _(inputs: dict[str, Any], expect: dict[str, Any], tolerance: float) -> None:
     """fp32 logits, 4sbV."""
     near(
-        by_category(predict(textbook_job(sequence=inputs["s"], micro_batch=inputs["b"], vocabulary=inputs["V"])), "logits"),
+        category_bytes(predict(textbook_job(sequence=inputs["s"], micro_batch=inputs["b"], vocabulary=inputs["V"])), "logits"),
         expect["bytes"] + 4,
         1e-8,
     )

@@ -6,19 +6,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from tests.unit.memory.builders import category_bytes
 from tests.unit.memory.seed_rows.registry import GB, GIB, near, row
-from tests.unit.memory.seeds import (
-    SBH,
-    B,
-    S,
-    activations,
-    by_category,
-    kept_by_block,
-    kept_by_kernel,
-    layer_bytes,
-    states,
-    textbook_job,
-)
+from tests.unit.memory.seeds import SBH, B, S, activations, kept_by_block, kept_by_kernel, layer_bytes, states, textbook_job
 
 from peakgate.memory.job import (
     Batch,
@@ -46,7 +36,7 @@ def _(inputs: dict[str, Any], expect: dict[str, Any], tolerance: float) -> None:
     near(activations(p), expect["activations"], tolerance)
     if "states" in expect:
         near(states(p), expect["states"], tolerance)
-        near(by_category(p, "logits"), expect["logits"], tolerance)
+        near(category_bytes(p, "logits"), expect["logits"], tolerance)
     assert (p.allocated_bytes <= 80 * GB) == expect["fits_80GB"]
     assert p.peak_phase == "backward"  # the turn from forward to backward
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tests.unit.memory.builders import category_bytes
 from tests.unit.memory.seed_rows.registry import near, row
-from tests.unit.memory.seeds import (
-    activations,
-    by_category,
-    states,
-    textbook_job,
-)
+from tests.unit.memory.seeds import activations, states, textbook_job
 
 from peakgate.calibration import Snapshot
 from peakgate.memory.allocator import block_bytes
@@ -54,7 +50,7 @@ def _(*_: Any) -> None:
     def lines(job: Job) -> set[str]:
         after = predict(job)
         names = ("parameters", "gradients", "master_weights", "optimizer_states", "activations")
-        return {name for name in names if by_category(after, name) < by_category(plain, name)}
+        return {name for name in names if category_bytes(after, name) < category_bytes(plain, name)}
 
     assert lines(replace(base, precision=Precision(recipe="bf16"))) == {"parameters", "optimizer_states", "activations"}
     assert lines(replace(base, batch=replace(base.batch, micro_batch_size=4, gradient_accumulation_steps=2))) == {"activations"}
