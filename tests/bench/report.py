@@ -16,7 +16,6 @@ from tests.bench.programs import ROOT
 from tests.bench.said import SAID
 
 from peakgate.memory.change import Value, with_changes
-from peakgate.memory.families import STAND_INS
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError
 from peakgate.server.convert import job_from_message
@@ -160,7 +159,6 @@ def page() -> str:
         "VERDICTS": verdict_table(published),
         "NAMED": named_table(published),
         "SAID": said_table(published),
-        "STAND_INS": ", ".join(f"`{block}`" for block in sorted(STAND_INS)) or "none",
     }
     text = TEMPLATE.read_text(encoding="utf-8")
     for name, value in parts.items():

@@ -14,7 +14,7 @@ from peakgate.memory.catalog.gpus import GPUS
 from peakgate.memory.catalog.models import MODELS
 from peakgate.memory.change import Value
 from peakgate.memory.choices import CHOICES
-from peakgate.memory.families import FAMILIES, STAND_INS
+from peakgate.memory.families import FAMILIES
 from peakgate.memory.job import Job, Lora, Model, Transformer
 from peakgate.memory.recipes import RECIPES
 
@@ -96,7 +96,7 @@ def jobs(draw: st.DrawFn, /, *, with_adapters: bool = True, **fixed: Value) -> J
 # ---- documents that only look legal
 WHOLE = (0, 1, 1, 2, 2, 3, 4, 8, 16, 33, 64, 128, -1, 2**24, 2**62)
 SHARES = (0.0, 0.1, 0.5, 1.0, -1.0, float("nan"), float("inf"))
-BLOCKS = (*FAMILIES, *STAND_INS, "nonsense")
+BLOCKS = (*FAMILIES, "nonsense")
 WORDS: dict[str, tuple[str, ...]] = {
     **CHOICES,
     "gpu.type": (*GPUS, "h1000"),

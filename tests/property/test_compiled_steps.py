@@ -15,7 +15,7 @@ from tests.unit.memory.builders import a_job, a_transformer, plan_of, stages_of
 from peakgate.memory.choices import CHOICES
 from peakgate.memory.compiled_step import Shape, compile_step
 from peakgate.memory.compose import ITEMS
-from peakgate.memory.counts import Counts, counted
+from peakgate.memory.counts import Counts, counts_of
 from peakgate.memory.forms import UntraceableError
 from peakgate.memory.job import Job
 from peakgate.memory.pipeline import Stage

@@ -11,7 +11,7 @@ from peakgate.memory.catalog.models import find_model
 from peakgate.memory.clip_config import default_sizes
 from peakgate.memory.encoder_config import defaults_of
 from peakgate.memory.extra_sizes import correction_bytes, extra_sizes, head_dim_of, latent_of
-from peakgate.memory.families import FAMILIES, LLAMA, STAND_INS
+from peakgate.memory.families import FAMILIES, LLAMA
 from peakgate.memory.hf_config import Extras
 from peakgate.memory.job import Model, Operations, Transformer
 from peakgate.memory.plain.network import network_of
@@ -71,7 +71,7 @@ def describe(model: Model) -> Described:
 def missing_sizes(t: Transformer) -> list[str]:
     """Sizes without which nothing can be counted: of every block, and of one whose feed-forward part is a mixture of experts."""
     key = _family_key(t, Extras())
-    family = FAMILIES.get(key) or FAMILIES.get(STAND_INS.get(key, ""))
+    family = FAMILIES.get(key)
     routed = t.experts or (family is not None and family.roles["mlp"].startswith("moe"))
     stacked = ("encoder_layers",) if family is not None and family.encoder else ()
     return [name for name in (*REQUIRED, *(ROUTED if routed else ()), *stacked) if not getattr(t, name)]
@@ -116,7 +116,7 @@ def _with_dimensions(t: Transformer, extras: Extras) -> Described:
     undecided: tuple[str, ...] = ()
     stand_in = ""
     if key not in FAMILIES:
-        stand_in = STAND_INS.get(key, "llama" if (t.experts or 0) == 0 else "mixtral")
+        stand_in = "mixtral" if t.experts else "llama"
         undecided = (stand_in_note(t.block, stand_in),)
         key = stand_in
     if not t.vocab_size:

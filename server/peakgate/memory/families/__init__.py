@@ -266,6 +266,3 @@ FAMILIES: dict[str, Family] = {
     **clip.FAMILIES,
 }
 """Families whose walk equals traced models to 1e-3; `gpt` is the textbook's layer."""
-
-STAND_INS: dict[str, str] = {}
-"""Blocks without a row of their own yet, and the family whose kernels give a first figure; the answer is then UNDECIDED."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from peakgate.memory.job import Job
 from peakgate.memory.model import Described, stand_in_note
 from peakgate.memory.plan import Plan
-from peakgate.memory.profiles import PROFILES, profile_of
+from peakgate.memory.profiles import profile_of
 
 
 def of_description(plan: Plan, described: Described) -> Iterator[str]:
@@ -22,8 +22,6 @@ def of_model(_: Job, plan: Plan) -> Iterator[str]:
     block, profile = plan.architecture.block, profile_of(plan.profile)
     if plan.architecture.network:
         yield from _of_operations(plan)
-    elif plan.framework not in PROFILES:
-        yield f"framework.name: {plan.framework} has no kernel profile in this version; figures are those of huggingface"
     if profile.blocks and block not in profile.blocks:
         yield f"model: {plan.framework} has no kernels of the block {block!r}; figures are partly huggingface's"
     if plan.framework == "megatron" and not profile_of("megatron").models(block):

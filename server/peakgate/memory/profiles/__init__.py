@@ -1,7 +1,4 @@
-"""Kernel profiles by framework: one file each, with the blocks that only that framework has.
-
-A framework without a row stands on `huggingface`, and the answer says so.
-"""
+"""Kernel profiles by framework: one file each, with the blocks that only that framework has."""
 
 from __future__ import annotations
 
@@ -46,9 +43,12 @@ KERNELS: dict[str, Kernel] = {
 """Kernels that only one framework has, or that a library puts into a model."""
 
 
-def profile_of(framework: str) -> Profile:
-    """The framework's row, or that of huggingface."""
-    return PROFILES.get(framework) or EARLIER.get(framework) or AGES.get(framework) or PROFILES["huggingface"]
+_EVERY = PROFILES | EARLIER | AGES
+
+
+def profile_of(name: str) -> Profile:
+    """The row of a framework, or of one of its versions."""
+    return _EVERY[name]
 
 
 def profile_name(framework: str, version: str | None, block: str = "", capability: tuple[int, int] | None = None) -> str:
@@ -58,18 +58,13 @@ def profile_name(framework: str, version: str | None, block: str = "", capabilit
     """
     if framework == "litgpt" and not version and (not block or block in EARLIER["lit-gpt"].blocks):
         return "lit-gpt"
+    ages = [name for name in AGES if name.partition(" ")[0] == framework]
     if not version and block:
-        ages = [framework, *(name for name in AGES if name.partition(" ")[0] == framework)]
         major = capability[0] if capability else 0
-        fitting = (name for name in ages if name in PROFILES | AGES and major <= profile_of(name).newest_capability)
-        return next((name for name in fitting if profile_of(name).models(block)), framework_row(framework))
-    begun = [name for name in AGES if name.partition(" ")[0] == framework and _numbers(name.partition(" ")[2]) <= _numbers(version)]
-    return max(begun, key=_numbers, default=framework_row(framework))
-
-
-def framework_row(framework: str) -> str:
-    """The framework's first row, or that of huggingface."""
-    return framework if framework in PROFILES else "huggingface"
+        fitting = (name for name in (framework, *ages) if major <= profile_of(name).newest_capability)
+        return next((name for name in fitting if profile_of(name).models(block)), framework)
+    begun = [name for name in ages if _numbers(name.partition(" ")[2]) <= _numbers(version)]
+    return max(begun, key=_numbers, default=framework)
 
 
 def _numbers(version: str | None) -> tuple[int, ...]:
