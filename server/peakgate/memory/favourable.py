@@ -11,6 +11,7 @@ from peakgate.memory.change import value_at
 from peakgate.memory.check import world_of
 from peakgate.memory.job import Job, Parallelism
 from peakgate.memory.methods.rows import METHODS
+from peakgate.memory.plan import SHARDED
 
 Value = str | int | float | bool
 
@@ -46,8 +47,6 @@ WRITTEN_OUT = (
 
 FAR = 1024
 """GPUs of a world that is not stated: sharded over so many, model states are next to nothing."""
-
-SHARDED = ("zero1", "zero2", "zero3", "fsdp", "hsdp")
 
 OPEN_WHEN_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sharding", "fsdp"),)
 OPEN_BY_FRAMEWORK: dict[str, tuple[tuple[str, Value], ...]] = {"torchtitan": (("framework.version", "0.2.1"),)}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.optimizers import ROWS
+from peakgate.memory.plan import FSDP
 
 if TYPE_CHECKING:
     from peakgate.memory.plan import Plan
@@ -24,7 +25,7 @@ STEPPED = frozenset({"master_weights", "optimizer_states"})
 def on_host(plan: Plan) -> frozenset[str]:
     """The states that a plan keeps in the host's memory."""
     sharding = plan.degrees.sharding
-    if plan.offload_parameters and sharding in ("fsdp", "hsdp"):
+    if plan.offload_parameters and sharding in FSDP:
         return ALL
     moved = STEPPED if plan.offload_optimizer else frozenset[str]()
     if plan.offload_optimizer and plan.framework != "megatron" and sharding in ("zero2", "zero3"):
@@ -38,7 +39,7 @@ def host_bytes(plan: Plan, states: States) -> int:
     shard = plan.degrees.shard if plan.degrees.sharding != "none" else 1
     elements, ranks = -(-states.elements // shard), min(plan.degrees.world, plan.node_gpus)
     optimizer = 12 if "optimizer_states" in host else 0
-    if host == ALL and plan.degrees.sharding in ("fsdp", "hsdp"):
+    if host == ALL and plan.degrees.sharding in FSDP:
         optimizer = ITEMSIZE[formats.gradients] + round(ROWS[plan.optimizer].copies) * ITEMSIZE[formats.optimizer_states]
     parameters = ITEMSIZE[formats.parameters] * elements if "parameters" in host else 0
     return (parameters + optimizer * states.owned) * ranks

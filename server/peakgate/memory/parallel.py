@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from peakgate.memory.context_parallel import context_dims
 from peakgate.memory.dtypes import ITEMSIZE
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import FSDP, Plan
 from peakgate.memory.routed import SPLIT_BY_TENSOR as ROUTED
 from peakgate.memory.routed import routed_dims
 from peakgate.memory.runtime import MULTIPROCESSORS
@@ -100,5 +100,5 @@ def _loss_chunk(tokens: int, hidden: int, vocabulary: int) -> dict[str, int]:
 
 def weight_itemsize(plan: Plan) -> int:
     """Bytes of a weight as kernels see it: gathered shards are in the compute format."""
-    sharded = plan.degrees.sharding in ("fsdp", "hsdp") and not plan.formats.autocast
+    sharded = plan.degrees.sharding in FSDP and not plan.formats.autocast
     return ITEMSIZE[plan.formats.compute if sharded else plan.formats.parameters]

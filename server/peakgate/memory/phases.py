@@ -14,12 +14,12 @@ from peakgate.memory.inputs import input_bytes
 from peakgate.memory.meter import WALKED, High
 from peakgate.memory.methods.companions import cache_bytes
 from peakgate.memory.pipeline import Stage
-from peakgate.memory.plan import FSDP2, Plan
+from peakgate.memory.plan import FSDP, FSDP2, Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.stacks import sizes_of
 from peakgate.memory.step import ForwardPass, census, meter_of
 
-GATHERED = ("fsdp", "hsdp", "zero3")
+GATHERED = (*FSDP, "zero3")
 """Shardings of which a full state dict gathers weights; under the others each rank has them."""
 
 

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from peakgate.memory.architecture import Architecture
 from peakgate.memory.frozen import NOTHING, Frozen
 
+ZERO, FSDP = ("zero1", "zero2", "zero3"), ("fsdp", "hsdp")
+SHARDED = (*ZERO, *FSDP)
+"""Kinds of data parallelism (`Degrees.sharding`) whose ranks hold shards."""
+
 FSDP2 = 2
 """The version of FSDP that gathers each weight on its own (torch.distributed.fsdp.fully_shard)."""
 

@@ -6,7 +6,7 @@ Medians of replayed full-size jobs, printed by `tests/bench/fit_allocator.py`; n
 
 from __future__ import annotations
 
-from peakgate.memory.plan import FSDP2, Plan
+from peakgate.memory.plan import FSDP, FSDP2, Plan
 from peakgate.memory.profiles import profile_of
 
 Key = tuple[bool, str, bool, str]
@@ -45,7 +45,7 @@ TABLE: dict[Key, tuple[float, float]] = {
 
 def key_of(plan: Plan) -> Key:
     """What the table tells apart: adapters are rows of flat parameters, per-operation checkpointing is one of units alone."""
-    gathers = plan.degrees.sharding in ("fsdp", "hsdp")
+    gathers = plan.degrees.sharding in FSDP
     units = gathers and plan.fsdp_version == FSDP2 and plan.lora is None
     checkpointing = plan.checkpointing if plan.checkpointing == "full" or (units and plan.checkpointing == "selective") else "none"
     return plan.expandable_segments, checkpointing, plan.lora is not None, "units" if units else "flat" if gathers else ""

@@ -13,9 +13,6 @@ from peakgate.memory.tape import Layer, Parameter, Storage, Tensor
 if TYPE_CHECKING:
     from peakgate.memory.machine import Machine
 
-BUCKETED = ("zero1", "zero2", "zero3")
-SHARDED = (*BUCKETED, "fsdp", "hsdp")
-
 
 class Sharding:
     """The moments of a micro-batch, in their order."""

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from peakgate.memory.dtypes import ITEMSIZE, QUANTISED, stored_bytes
 from peakgate.memory.offload import on_host
 from peakgate.memory.optimizers import PAGED_FROM, ROWS, StepTemporary, step_temporary
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import FSDP, SHARDED, Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.profiles.megatron_fp8 import in_8_bits
 from peakgate.memory.tape import Parameter
 
 SHARDED_FROM = {
-    "optimizer": ("zero1", "zero2", "zero3", "fsdp", "hsdp"),
-    "gradients": ("zero2", "zero3", "fsdp", "hsdp"),
-    "parameters": ("zero3", "fsdp", "hsdp"),
+    "optimizer": SHARDED,
+    "gradients": ("zero2", "zero3", *FSDP),
+    "parameters": ("zero3", *FSDP),
 }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from math import lcm
 
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import FSDP, Plan
 from peakgate.memory.profiles import profile_of
 
 
@@ -70,7 +70,7 @@ def _together(plan: Plan, whole: int, period: int) -> list[tuple[int, int]]:
     partly = plan.frozen or (plan.lora is not None and plan.checkpointing != "full")
     first = min(whole, 2 if partly else 1)
     loop = plan.degrees.pipeline > 1 and profile_of(plan.profile).pipeline_loop
-    last = min(whole - first, 1 if loop or plan.degrees.sharding in ("fsdp", "hsdp") or plan.architecture.encoder else 0)
+    last = min(whole - first, 1 if loop or plan.degrees.sharding in FSDP or plan.architecture.encoder else 0)
     middle = whole - first - last
     return [(1, period)] * first + [(middle, period)] * (middle > 0) + [(1, period)] * last
 

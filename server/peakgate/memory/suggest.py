@@ -15,10 +15,9 @@ from peakgate.memory.check import check, world_of
 from peakgate.memory.job import Job
 from peakgate.memory.lengths import lengths_of
 from peakgate.memory.model import describe
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import SHARDED, Plan
 from peakgate.memory.prediction import Change, JobError
 from peakgate.memory.resolve import resolve
-from peakgate.memory.sharding import SHARDED
 
 NOT_COSTED = 0.0
 """Relative step time of a change whose cost depends on links that the job does not describe."""

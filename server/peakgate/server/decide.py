@@ -75,9 +75,11 @@ def best_changes(job: Job, assessment: Assessment, assessor: Assessor) -> Change
     beside the earlier ones, or that does not help, is left out.
     """
     changes = tuple(assessor.memory.favourable(job))
-    whole = assessor.changed(job, changes) if changes else None
-    if whole is not None or not changes:
-        return _fewer(job, changes, whole, assessor) if whole is not None else changes
+    if not changes:
+        return changes
+    whole = assessor.changed(job, changes)
+    if whole is not None:
+        return _fewer(job, changes, whole, assessor)
     kept: Changes = ()
     best = assessment
     for change in changes:
