@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-Value = str | int | float | bool
+from peakgate.memory.change import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,5 +92,3 @@ CATEGORIES = (
     "fragmentation",
     "runtime",
 )
-
-VERDICTS = ("ADMIT", "REJECT", "UNDECIDED")

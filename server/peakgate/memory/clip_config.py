@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from peakgate.memory.encoder_config import ACTIVATIONS, EncoderExtras
+from peakgate.memory.encoder_config import ACTIVATIONS, Config, EncoderExtras
 from peakgate.memory.job import Transformer
-
-Config = Mapping[str, object]
 
 TEXT = {
     "vocab_size": 49408,
@@ -72,19 +70,21 @@ def default_sizes() -> dict[str, int]:
     return {symbol: PICTURES[key] for symbol, key in VISION_SIZES.items()} | {"projection": PROJECTION}
 
 
-def _part(config: Config, name: str, defaults: Mapping[str, int]) -> dict[str, int]:
+def _stated(config: Config, name: str) -> Config:
     part = config.get(name)
-    stated = part if isinstance(part, Mapping) else {}
+    return part if isinstance(part, Mapping) else {}
+
+
+def _part(config: Config, name: str, defaults: Mapping[str, int]) -> dict[str, int]:
+    stated = _stated(config, name)
     return {key: value if isinstance(value := stated.get(key), int) and value > 0 else default for key, default in defaults.items()}
 
 
 def _activation(config: Config) -> str:
-    part = config.get("vision_config")
-    named = str(part.get("hidden_act", "quick_gelu")) if isinstance(part, Mapping) else "quick_gelu"
+    named = str(_stated(config, "vision_config").get("hidden_act", "quick_gelu"))
     return "quick_gelu" if named == "quick_gelu" else ACTIVATIONS.get(named, "gelu")
 
 
 def _dropout(config: Config) -> float:
-    part = config.get("text_config")
-    value = part.get("attention_dropout", 0.0) if isinstance(part, Mapping) else 0.0
+    value = _stated(config, "text_config").get("attention_dropout", 0.0)
     return float(value) if isinstance(value, int | float) else 0.0

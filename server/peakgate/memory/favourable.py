@@ -7,13 +7,11 @@ unstated field is the textbook's own. A traced profile leaves nothing open eithe
 
 from __future__ import annotations
 
-from peakgate.memory.change import value_at
+from peakgate.memory.change import Value, value_at
 from peakgate.memory.check import world_of
 from peakgate.memory.job import Job, Parallelism
-from peakgate.memory.methods.rows import METHODS
+from peakgate.memory.methods.decide import method_of
 from peakgate.memory.plan import SHARDED
-
-Value = str | int | float | bool
 
 OPEN: tuple[tuple[str, Value], ...] = (
     ("attention.implementation", "flash"),
@@ -71,7 +69,7 @@ def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
     rows += OPEN_BY_FRAMEWORK.get(job.framework.name or "", ())
     if world_of(job) > (job.parallelism.tensor or 1) * (job.parallelism.pipeline or 1):
         rows += OPEN_WHEN_PARALLEL
-    if METHODS[job.method.name or "sft"].loss:
+    if method_of(job).loss:
         rows += OPEN_OF_METHODS
     if (job.parallelism.tensor or 1) > 1:
         rows += OPEN_WHEN_TENSOR_PARALLEL

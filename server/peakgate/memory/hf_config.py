@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from peakgate.memory.clip_config import is_clip, read_clip
-from peakgate.memory.encoder_config import DROPOUT_KEYS, NOTHING, EncoderExtras, dropout_of, encoder_extras, knows
+from peakgate.memory.encoder_config import DROPOUT_KEYS, NOTHING, Config, EncoderExtras, dropout_of, encoder_extras, knows
 from peakgate.memory.encoder_config import NAMES as OWN_NAMES
 from peakgate.memory.encoder_config import POSITIONS as OWN_POSITIONS
 from peakgate.memory.job import MultiHeadLatentAttention, Transformer
-
-Config = Mapping[str, object]
 
 NAMES: dict[str, tuple[str, ...]] = {
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_decoder_layers", "decoder_layers", "num_layers"),

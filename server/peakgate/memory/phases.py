@@ -29,14 +29,14 @@ def other_phases(plan: Plan, stage: Stage, kept_gradient_bytes: int) -> dict[str
     if plan.evaluation_batch:
         out["evaluate"] = _evaluated(plan, stage, kept_gradient_bytes)
     if plan.engine_bytes and plan.engine_sleeps:
-        generating = _sum_of(plan.engine_bytes, "temporaries", kept_gradient_bytes)
+        generating = _one_moment(plan.engine_bytes, "temporaries", kept_gradient_bytes)
         out["evaluate"] = max(generating, out.get("evaluate", generating), key=lambda high: high.blocks)
     if plan.saves_whole:
-        out["save"] = _sum_of(saving_bytes(plan, stage), "communication", kept_gradient_bytes)
+        out["save"] = _one_moment(saving_bytes(plan, stage), "communication", kept_gradient_bytes)
     return out
 
 
-def _sum_of(nbytes: int, category: str, gradients: int) -> High:
+def _one_moment(nbytes: int, category: str, gradients: int) -> High:
     """A moment that is one allocation beside the gradients."""
     by = {**dict.fromkeys(WALKED, 0), "gradients": gradients, category: nbytes}
     return High(live=nbytes + gradients, blocks=nbytes + gradients, by=by)

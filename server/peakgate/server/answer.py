@@ -8,10 +8,10 @@ from itertools import groupby
 
 from google.protobuf import struct_pb2
 
+from peakgate.memory.change import Value
 from peakgate.memory.prediction import TimelinePoint
 from peakgate.server.assess import Assessment
 from peakgate.server.decide import Decision, oom_phase
-from peakgate.server.memory import Value
 from peakgate.server.reasons import reason, warnings
 from peakgate.server.suggest import Advice
 from peakgate.v1 import prediction_pb2 as pb

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from peakgate.memory.change import Value
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import Change, Prediction
 
-Value = str | int | float | bool
 Changes = tuple[tuple[str, Value], ...]
 
 

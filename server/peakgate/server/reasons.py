@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from peakgate.memory.change import Value
 from peakgate.memory.prediction import LedgerLine
 from peakgate.server.assess import Assessment
 from peakgate.server.decide import Decision, Ground, Verdict, retries
-from peakgate.server.memory import Changes, Value
+from peakgate.server.memory import Changes
 from peakgate.server.suggest import Advice
 
 

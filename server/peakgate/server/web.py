@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -22,7 +22,6 @@ from peakgate.v1.json_text import JsonError, read_json
 from peakgate.v1.prediction_service_pb2 import PredictRequest
 from peakgate.v1.training_job_pb2 import TrainingJob
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 METHOD = "POST /v1/predict"
 FLAGS = {"": False, "false": False, "0": False, "true": True, "1": True}

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from peakgate.calibration import Calibrator
-from peakgate.memory.change import with_changes
+from peakgate.memory.change import Value, with_changes
 from peakgate.memory.job import Attention, Batch, Checkpointing, Framework, Gpu, Job, Model, Node, Offload
 from peakgate.memory.prediction import Change, FieldError, JobError, LedgerLine, Prediction, TimelinePoint
 from peakgate.server.assess import Assessor
-from peakgate.server.memory import Changes, MemoryModel, Value
+from peakgate.server.memory import Changes, MemoryModel
 from peakgate.server.policy import Policy
 
 GB = 1_000_000_000

@@ -30,6 +30,7 @@ class Method:
 
 
 PLAIN = ("pretrain", "sft")
+"""Methods that train one model on its next token."""
 
 METHODS: dict[str, Method] = {
     "pretrain": Method(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from peakgate.memory.job import Job
+from peakgate.memory.methods.rows import PLAIN
 from peakgate.memory.recipes import RECIPES
 from peakgate.memory.traced.read import Measured, Profile
 
@@ -27,7 +28,7 @@ def contradictions_of_run(job: Job, profile: Profile, measured: Measured, world:
         "checkpointing.mode": job.checkpointing.mode,
         "attention.implementation": job.attention.implementation,
         "parallelism.sharding": job.parallelism.sharding,
-        "method.name": job.method.name not in (None, "pretrain", "sft"),
+        "method.name": job.method.name not in (None, *PLAIN),
         "offload": any((job.offload.parameters, job.offload.optimizer, job.offload.activations)),
         "frozen, evaluate, save": job.frozen or job.evaluate.micro_batch_size or job.save.full_state_dict,
     }

@@ -11,6 +11,7 @@ from peakgate.memory.capacity import capability_of
 from peakgate.memory.compose import Outside, in_order, ledger
 from peakgate.memory.job import Job
 from peakgate.memory.meter import WALKED, Event, High, Meter, Point
+from peakgate.memory.methods.rows import PLAIN
 from peakgate.memory.plan import Degrees
 from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
 from peakgate.memory.replay import Script, smallest_cap
@@ -169,7 +170,7 @@ def contradictions(job: Job, profile: Profile) -> tuple[str, ...]:
         out.append("parallelism: a traced model is counted whole on each rank")
     if job.lora or job.checkpointing.mode not in (None, "none") or job.frozen:
         out.append("lora, checkpointing, frozen: they are part of the traced model; leave them out of the job")
-    if job.method.name not in (None, "pretrain", "sft") or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
+    if job.method.name not in (None, *PLAIN) or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
         out.append("method, evaluate, save: only the traced step is counted")
     return tuple(out)
 
