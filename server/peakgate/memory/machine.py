@@ -69,7 +69,8 @@ class Machine:
         self.model_output: Callable[[Tensor], Tensor] = lambda output: output  # what sharding does behind the model's forward pass
         self.casts = {"to_compute": self.dims["act"], "to_adapter": self.dims["adapter"], "to_float32": 4, "to_half": 2}
         self.single = plan.micro_batch == 1  # heads before sequence is then a view that a batched matmul takes as it is
-        self.gathers = plan.degrees.sequence_parallel and plan.degrees.tensor > 1 and plan.profile != "textbook"
+        own = self.profile.gathers_inputs or plan.profile == "textbook"
+        self.gathers = plan.degrees.sequence_parallel and plan.degrees.tensor > 1 and not own
 
     # ---- running blocks
     def call(self, operation: str, tag: str, args: list[Tensor], width: int | None, outputs: int = 1) -> list[Tensor]:
@@ -185,6 +186,8 @@ class Machine:
             return self.dims[f"rows.{tag}"]
         if operation in self.profile.rows:
             return self.dims[self.profile.rows[operation]]
+        if operation.startswith("linear") and self.profile.gathers_inputs:
+            return x.rows
         if operation.startswith(("linear", "logits")):
             return self.dims["T"] if tag in COLUMN and x.rows == self.dims["Ts"] else self.dims["Ts"] if tag in ROW else x.rows
         return self.dims["Ts"] if operation == "embedding" and tag == "V" else x.rows

@@ -19,6 +19,7 @@ from peakgate.memory.recipes import formats_of
 from peakgate.memory.routed import expert_shard
 from peakgate.memory.versions import builds_mask, repeats_heads, version_of
 
+SEQUENCE_PARALLEL = "parallelism.sequence_parallel"
 FUSION = "framework.megatron.gradient_accumulation_fusion"
 
 NODE_GPUS = int(default_of("*", "node.gpus").value)
@@ -205,7 +206,7 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
         shard=p.shard_degree or (min(data * context, job.node.gpus or NODE_GPUS) if sharding == "hsdp" else data * context),
         sharding=sharding,
         tensor=tensor,
-        sequence_parallel=p.sequence_parallel or False,
+        sequence_parallel=fill.flag(p.sequence_parallel, SEQUENCE_PARALLEL) if tensor > 1 else p.sequence_parallel or False,
         pipeline=pipeline,
         virtual_pipeline=p.virtual_pipeline or 1,
         schedule=p.pipeline_schedule or "1f1b",

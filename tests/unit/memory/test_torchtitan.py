@@ -151,3 +151,26 @@ def test_a_card_tells_the_age() -> None:
 def test_a_block_tells_the_age() -> None:
     """DeepSeek-V3 came with 0.2."""
     assert profile_name("torchtitan", None, "deepseek_v3") == "torchtitan 0.2"
+
+
+def test_a_tensor_parallel_rank_keeps_gathered_inputs() -> None:
+    """Of a selectively checkpointed layer a share of everything stays but of w2's product, which is whole before its reduce-scatter; both
+    reduce-scatters are on the list as well."""
+    changes = TITAN | {"parallelism.tensor": 2, "parallelism.world_size": 4, "checkpointing.mode": "selective", "batch.sequence_length": 64}
+    few, more = (held(changes | {"model.transformer.layers": n}) for n in (8, 9))
+    d, tokens = a_plan(changes).architecture.dims, 2 * 64
+    share = tokens * 2 * (d["h"] + 2 * d["h"] + 2 * d["q"] + d["kv"] + d["f"]) // 2  # input, two reduce-scatters, wq, attention, wv, w1
+    assert more - few == share + tokens * 2 * d["h"] + 4 * d["a"] // 2 * tokens + ROUNDED_STATE
+
+
+def test_tensor_parallelism_is_sequence_parallelism() -> None:
+    """apply_tp has no other: a job that does not say is taken so, and the answer names it."""
+    job = a_job(TITAN | {"parallelism.tensor": 2})
+    assert any(note.startswith("parallelism.sequence_parallel: true") for note in predict(job).assumptions)
+    assert not predict(job).undecided
+
+
+def test_compiled_tensor_parallel_layers_are_left_open() -> None:
+    """Their rows hold the sizes of one rank alone."""
+    said = predict(a_job(TITAN | {"parallelism.tensor": 2, "framework.compile": True, "checkpointing.mode": "full"})).undecided
+    assert any("tensor parallel" in note for note in said)

@@ -41,6 +41,8 @@ class Profile:
     """What else lives all step long: workspaces, tables, buffers."""
     splits_backward: bool = False
     """The framework has a zero-bubble schedule, and it is counted (`zero_bubble.py`)."""
+    gathers_inputs: bool = False
+    """Blocks gather and scatter the tokens of sequence parallel ranks themselves, and the gathered input is what is kept."""
     further_tokens: frozenset[str] = frozenset()
     """Embeddings with which the framework predicts further tokens (`multi_token.py`); empty: its modules predict one."""
     pipeline_loop: bool = False
