@@ -163,7 +163,7 @@ def in_order(states: States, peaks: dict[str, int], more: int) -> tuple[tuple[st
 def _why(plan: Plan, stage: Stage) -> str:
     if plan.degrees.pipeline == 1:
         return "every rank holds the same" if plan.degrees.world > 1 else "the only GPU"
-    unit = "micro-batches" if stage.chunks == 1 else f"of its {stage.chunks} chunks, counted by micro-batch,"
+    unit = "micro-batches" if stage.chunks == 1 else "chunks of micro-batches"
     held = f"it holds {stage.in_flight} {unit} in flight"
     if stage.waiting:
         held += f", {stage.waiting} of them waiting for their weight gradients"

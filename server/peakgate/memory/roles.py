@@ -104,6 +104,7 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "query_groups": "copied" if 1 < divided(groups, tensor) < divided(heads, tensor) else "view",
         "gather_tokens": "all_gather" if plan.degrees.sequence_parallel and tensor > 1 else "pass",
         "scatter_tokens": "reduce_scatter" if plan.degrees.sequence_parallel and tensor > 1 else "pass",
+        "separate": "copied" if plan.degrees.context > 1 else "view",
         "exchange_tokens": "exchange" if plan.degrees.expert > 1 else "pass",
         "sort_tokens_te": "sort_chunks" if arch.dims["E"] > plan.degrees.expert else "pass",
         "discard_query": "discard_low" if arch.dims.get("q_rank") else "pass",
