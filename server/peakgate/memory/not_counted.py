@@ -23,7 +23,7 @@ def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
         out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
     if plan.offload_parameters or (plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant)):
         out.append("offload: parameters, and activations that are no checkpoints, are counted as if they stayed on the GPU")
-    layers = plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.compiled_blocks
+    layers = profile.compiles_layers(plan)
     if (job.precision.compute == "float8" or job.precision.fp8) and not layers:
         out.append("precision: 8-bit products are counted as 16-bit ones")
     if plan.checkpointing == "memory-budget":

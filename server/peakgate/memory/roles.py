@@ -61,8 +61,8 @@ def _compiled(plan: Plan, roles: dict[str, str]) -> dict[str, str]:
     """What torch.compile makes of the roles: of single ones, of the loss, or of the whole layer."""
     profile = profile_of(plan.profile)
     out = {role: profile.compiled.get(block, block) if role != "final" else block for role, block in roles.items()}
-    kernel = profile.compiled_layers.get(plan.checkpointing, "") + context_suffix(plan)
-    if kernel in KERNELS and plan.architecture.block in profile.compiled_blocks:
+    kernel = profile.compiled_layers.get(f"{plan.architecture.block}/{plan.checkpointing}", "") + context_suffix(plan)
+    if kernel in KERNELS:
         out |= {"layer": "layer_compiled", "compiled_kernel": kernel}
     return out
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.bench.accuracy import Json, number, rows
-from tests.unit.memory.builders import a_job, a_plan, job_of, stages_of
+from tests.unit.memory.builders import a_job, a_plan, a_transformer, job_of, stages_of
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.favourable import favourable
@@ -174,3 +174,32 @@ def test_compiled_tensor_parallel_layers_are_left_open() -> None:
     """Their rows hold the sizes of one rank alone."""
     said = predict(a_job(TITAN | {"parallelism.tensor": 2, "framework.compile": True, "checkpointing.mode": "full"})).undecided
     assert any("tensor parallel" in note for note in said)
+
+
+@pytest.mark.parametrize("name", ["titan-q3-8b-gb200-bf16", "titan-q3-8b-gb200-mxfp8"])
+def test_a_compiled_qwen3_is_met(name: str) -> None:
+    """Its own attention and positions under a compiled layer and loss: to 3 %, where Hugging Face's kernels came to three times as much.
+    The source states no checkpointing; torchtitan's default is taken."""
+    row = next(row for row in rows("published_jobs") if row["id"] == name)
+    answer = predict(job_of(row["job"]))
+    assert answer.undecided == ()
+    assert answer.reserved_bytes == pytest.approx(number(row, "outcome.peak_bytes"), rel=0.03)
+
+
+def test_what_a_selective_checkpoint_keeps_of_qwen3() -> None:
+    """The list is Llama's: wq, wv, w1, w2, the attention's output, the block's input."""
+    changes = TITAN | {"checkpointing.mode": "selective"}
+    plans = [a_plan(changes, model=a_transformer("qwen3", layers=n)) for n in (8, 9)]
+    few, more = (walk(plan, stages_of(plan)[0]).held_per_micro_batch for plan in plans)
+    d, tokens = plans[0].architecture.dims, 2 * 32
+    assert more - few == tokens * 2 * (2 * d["h"] + 2 * d["q"] + d["kv"] + d["f"]) + 4 * d["a"] * tokens + ROUNDED_STATE
+
+
+@pytest.mark.parametrize("mode", ["full", "selective"])
+@pytest.mark.parametrize("block", ["llama", "qwen3"])
+def test_a_compiled_layer_needs_no_more_than_an_eager_one(mode: str, block: str) -> None:
+    """Fused kernels leave fewer temporaries, and the backward graph keeps what it reads."""
+    changes = TITAN | {"checkpointing.mode": mode, "framework.version": "0.2.1", "batch.sequence_length": 256}
+    compiled, eager = (predict(a_job(changes | {"framework.compile": value}, model=a_transformer(block))) for value in (True, False))
+    assert compiled.allocated_bytes <= eager.allocated_bytes
+    assert compiled.parameters == eager.parameters

@@ -57,6 +57,21 @@ attention_titan x                            # apply_rotary_emb: a complex produ
   output = flash_cuda xq keys values
   _o = linear.o output -> h
   return scatter_tokens _o
+attention_titan_normed x                     # models/qwen3/model/model.py: norms of heads, positions turned in halves
+  xq = linear.q x -> q
+  xk = linear.k x -> kv
+  xv = linear.v x -> kv
+  xq = norm xq -> a
+  xk = norm xk -> n
+  oq = rope xq -> q
+  ok = rope xk -> kv
+  drop xq xk
+  keys = repeat_heads ok -> q
+  values = repeat_heads xv -> q
+  drop ok xv
+  output = flash_cuda oq keys values
+  _o = linear.o output -> h
+  return scatter_tokens _o
 rms_norm_titan x                             # models/norms.py: RMSNorm
   f = to_float32 x
   _p = power f
@@ -109,7 +124,6 @@ OLDEST = Profile(
     gathers_inputs=True,
     per_operation=True,
     compiled_layers=torchtitan_compiled.LAYERS,
-    compiled_blocks=torchtitan_compiled.BLOCKS,
     newest_capability=9,  # Blackwell needs torch 2.7 of April 2025 (its release notes), and 0.1 is of June 2025
     resident_rope=True,
     resident=torch_pipeline.resident,
@@ -123,9 +137,11 @@ FIRST = replace(
     OLDEST, roles={"llama": LLAMA | {"norm": "rms_norm_native"}}, compiled_loss=COMPILED_LOSS, newest_capability=Profile().newest_capability
 )
 
+FUSED = LLAMA | {"norm": "rms_norm_fused"}
+
 SECOND = replace(
     FIRST,
-    roles={"llama": LLAMA | {"norm": "rms_norm_fused"}, "deepseek_v3": torchtitan_routed.DEEPSEEK},
+    roles={"llama": FUSED, "qwen3": FUSED | {"attention": "attention_titan_normed"}, "deepseek_v3": torchtitan_routed.DEEPSEEK},
     rows=ROWS | torchtitan_routed.ROWS,
     splits_ends=True,
     keeps_last_unit=False,
