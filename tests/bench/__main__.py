@@ -13,6 +13,7 @@ from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report,
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
+from tests.bench.walking import measured
 
 BOUNDS = yaml.safe_load((Path(__file__).parent / "bounds.yaml").read_text())
 
@@ -36,6 +37,16 @@ def coldstart() -> bool:
     return best <= bar
 
 
+def walking() -> bool:
+    """Prints what `memory.predict` alone costs; whether the bars hold."""
+    holds = True
+    for name, seconds in measured().items():
+        bar = float(BOUNDS[name]["bar"])
+        holds = holds and seconds <= bar
+        print(f"{name}: {seconds * 1e3:.3f} ms of CPU (bar {bar * 1e3:g} ms: {'holds' if seconds <= bar else 'BROKEN'})")
+    return holds
+
+
 def accuracy() -> bool:
     """Prints the error tables; whether every job was judged (UNDECIDED is a judgement)."""
     published = answered_rows("published_jobs")
@@ -48,7 +59,7 @@ def accuracy() -> bool:
     return not errors
 
 
-PARTS: dict[str, Callable[[], bool]] = {"overhead": overhead, "coldstart": coldstart, "accuracy": accuracy}
+PARTS: dict[str, Callable[[], bool]] = {"overhead": overhead, "coldstart": coldstart, "walking": walking, "accuracy": accuracy}
 
 
 def main() -> int:

@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import median, quantiles
 
+from peakgate.memory.by_ratio import pool_bytes
 from peakgate.memory.check import world_of
-from peakgate.memory.compose import resident_lines
+from peakgate.memory.counts import counted
 from peakgate.memory.job import (
     Attention,
     Batch,
@@ -29,9 +30,9 @@ from peakgate.memory.model import describe
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Plan
 from peakgate.memory.ratios import Key, key_of
-from peakgate.memory.reserved import pool_bytes, replayed
+from peakgate.memory.reserved import replayed
 from peakgate.memory.resolve import resolve
-from peakgate.memory.step import PHASES, walk
+from peakgate.memory.step import walk
 
 MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen2.5-7b", "gpt2-xl")
 BATCHES = ((1, 1000), (2, 2048), (1, 8192))
@@ -98,12 +99,11 @@ def planned(job: Job) -> tuple[Plan, Stage]:
 
 def ratios(plan: Plan, stage: Stage) -> tuple[float, float]:
     """(reserved over `pool_bytes` of the compute stream, required over allocated bytes) of the replay."""
-    walked = walk(plan, stage)
-    resident = resident_lines(plan, walked, stage)
-    base = sum(line.bytes for line in resident)
-    allocated = base + max(high.blocks for phase, high in walked.highs.items() if phase in PHASES)
-    reserved, required = replayed(plan, stage, resident, allocated)
-    compute, others = pool_bytes(plan, stage, walked, base)
+    counts = counted(plan, stage, walk(plan, stage))
+    base = sum(line.bytes for line in counts.resident)
+    allocated = base + max(counts.blocks.values())
+    reserved, required = replayed(plan, stage, counts.resident, allocated)
+    compute, others = pool_bytes(counts, base)
     return (reserved - others) / compute, required / allocated
 
 

@@ -9,10 +9,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
+from types import MappingProxyType
 
-from tests.bench.accuracy import Json, at, figures_of, nearest_rank, number, ratios_of, rows, traced_figures
+from tests.bench.accuracy import Json, at, figures_of, nearest_rank, number, predicted_bytes, ratios_of, rows, traced_figures
 from tests.bench.programs import ROOT
+from tests.bench.said import SAID
 
+from peakgate.memory.change import Value, with_changes
 from peakgate.memory.families import STAND_INS
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError
@@ -24,10 +27,11 @@ TEMPLATE = ROOT / "docs/accuracy.in.md"
 Pair = tuple[Json, Json]
 
 
-def answer_of(document: object) -> Json:
-    """The parts of an answer that the scorer reads; an error object for a job that cannot be judged."""
+def answer_of(document: object, adds: Mapping[str, Value] = MappingProxyType({})) -> Json:
+    """The parts of an answer that the scorer reads; an error object for a job that cannot be judged. `adds`: fields beyond the document."""
     try:
-        p = predict(job_from_message(parse_job(document if isinstance(document, Mapping) else {})))
+        job = job_from_message(parse_job(document if isinstance(document, Mapping) else {}))
+        p = predict(with_changes(job, adds.items()))
     except (JobError, DocumentError) as error:
         return {"error": {"message": str(error)}}
     peaks = {name: getattr(p, name) for name in ("live_bytes", "allocated_bytes", "reserved_bytes", "device_bytes", "required_bytes")}
@@ -55,9 +59,13 @@ def grouped(pairs: Sequence[Pair], name_of: Callable[[Pair], str]) -> list[tuple
     return [*sorted(groups.items()), ("all", list(pairs))]
 
 
+TRACED_SETS = ("traced_small", "traced_optimizers", "traced_fullsize", "traced_methods", "traced_frozen", "traced_clip")
+"""Golden files of the table of traced models."""
+
+
 def traced_table() -> str:
     """Errors against traced models by architecture."""
-    pairs = [pair for name in ("traced_small", "traced_optimizers", "traced_fullsize") for pair in pairs_of(name)]
+    pairs = [pair for name in TRACED_SETS for pair in pairs_of(name)]
     lines = []
     for name, group in grouped(pairs, architecture):
         found = traced_figures(group)
@@ -112,6 +120,21 @@ def named_table(pairs: Sequence[Pair]) -> str:
     return table(("source", "row", "measured, GB", "predicted, GB", "error"), sorted(lines))
 
 
+def said_table(pairs: Sequence[Pair]) -> str:
+    """Rows whose source says more than their document."""
+    lines = []
+    for said in SAID:
+        for row, answer in pairs:
+            if not str(at(row, "id")).startswith(said.ids):
+                continue
+            measured = number(row, "outcome.peak_bytes")
+            metric = str(at(row, "outcome.metric"))
+            got = [predicted_bytes(each, metric, measured) for each in (answer, answer_of(at(row, "job"), said.adds))]
+            cells = [f"{each / 1e9:.3f} ({each / measured - 1:+.1%})" for each in got]
+            lines.append((at(row, "id"), f"{measured / 1e9:.3f}", *cells, said.where))
+    return table(("row", "measured, GB", "as documented", "with what the source says", "what it says"), lines)
+
+
 def framework(pair: Pair) -> str:
     """The framework that a row names."""
     return str(at(pair[0], "job.framework.name"))
@@ -136,6 +159,7 @@ def page() -> str:
         "SHARDING": published_table(sharding, "sharding", published),
         "VERDICTS": verdict_table(published),
         "NAMED": named_table(published),
+        "SAID": said_table(published),
         "STAND_INS": ", ".join(f"`{block}`" for block in sorted(STAND_INS)) or "none",
     }
     text = TEMPLATE.read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from tests.bench.accuracy import answered_rows, traced_sets
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.overhead import KINDS, Overhead, Sample, measure_overhead, report
 from tests.bench.programs import ROOT
+from tests.bench.walking import PLAIN, new_shape_seconds, new_structure_seconds, replay_seconds
 
 BOUNDS = yaml.safe_load((Path(__file__).parent / "bounds.yaml").read_text())
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
@@ -30,6 +31,19 @@ def test_a_prediction_costs_so_many_empty_calls(tmp_path: Path) -> None:
 def test_the_command_starts_fast() -> None:
     """`peakgate predict FILE` without a server answers within the bar."""
     assert cold_start_seconds(EXAMPLES[0]) <= bar("cold_start_seconds")
+
+
+def test_a_new_shape_is_evaluated_and_a_new_structure_is_walked() -> None:
+    """CPU time of `memory.predict` for one GPU, within the bars."""
+    assert new_shape_seconds(PLAIN) <= bar("new_shape_seconds")
+    assert new_structure_seconds(PLAIN) <= bar("new_structure_seconds")
+
+
+def test_a_replay_of_an_8b_step_is_fast() -> None:
+    """The plain one, and the one that searches the smallest card."""
+    plain, whole = replay_seconds(PLAIN)
+    assert plain <= bar("plain_replay_seconds")
+    assert whole <= bar("bisected_replay_seconds")
 
 
 @pytest.mark.parametrize("name", ["published_jobs", *(path.stem for path in traced_sets())])

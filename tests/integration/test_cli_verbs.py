@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.cli import EXAMPLES, peakgate
+from tests.unit.client.snapshots import a_snapshot, written
 
 TEXTBOOK = EXAMPLES / "textbook-1.3b.yaml"
 
@@ -176,3 +177,14 @@ def test_an_agent_without_its_scenario_says_which_there_are() -> None:
 def test_the_version_is_shown() -> None:
     """--version is the distribution's."""
     assert re.fullmatch(r"peakgate \d+\.\d+\.\d+\n", peakgate("--version").out)
+
+
+def test_a_snapshot_of_a_run_becomes_a_job(tmp_path: Path) -> None:
+    """`probe` writes the profile that a job names by its path; a job that says more than is known of the run is undecided."""
+    probed = peakgate("probe", written(tmp_path, a_snapshot()), "--micro-batch-size", "4", "--out", tmp_path / "run.json")
+    assert (probed.status, probed.out) == (0, "")
+    job = {"model": {"profile": "run.json"}, "batch": {"micro_batch_size": 4}, "gpu": {"type": "a100-40gb"}}
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    assert peakgate("predict", "job.yaml", folder=tmp_path).status == 0
+    (tmp_path / "job.yaml").write_text(json.dumps(job | {"optimizer": {"name": "adamw"}}))
+    assert peakgate("predict", "job.yaml", folder=tmp_path).status == 3

@@ -23,6 +23,7 @@ SHARDINGS = CHOICES["parallelism.sharding"]
 TARGETS = (("q_proj", "v_proj"), ("all-linear",), ("gate_proj", "down_proj", "up_proj", "c_fc", "q_proj"), ("o_proj",), ("v_proj",))
 
 LEVERS: dict[str, tuple[Value, ...]] = {
+    "method.name": (*("sft",) * 9, "dpo", "kto", "orpo", "grpo", "reward"),
     "batch.micro_batch_size": (1, 2, 3),
     "batch.sequence_length": (8, 16, 33),
     "batch.gradient_accumulation_steps": (1, 1, 2, 4),
@@ -86,7 +87,8 @@ def levers(draw: st.DrawFn, layers: int) -> dict[str, Value]:
 def jobs(draw: st.DrawFn, /, *, with_adapters: bool = True, **fixed: Value) -> Job:
     """A legal job; `fixed` are levers with one value, their dots written as two underscores."""
     model = draw(transformers())
-    changes = draw(levers(model.layers or 1)) | {path.replace("__", "."): value for path, value in fixed.items()}
+    stages = 1 if model.block == "clip" else model.layers or 1  # what its towers send each other between stages is not counted
+    changes = draw(levers(stages)) | {path.replace("__", "."): value for path, value in fixed.items()}
     lora = draw(st.none() | adapters()) if with_adapters else None
     return a_job(changes, model=model, lora=lora)
 

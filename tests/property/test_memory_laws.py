@@ -16,11 +16,15 @@ from peakgate.memory.change import Value, with_changes
 from peakgate.memory.choices import CATEGORIES, CHOICES, PHASES
 from peakgate.memory.favourable import favourable
 from peakgate.memory.job import Job, Lora, Transformer
+from peakgate.memory.methods.rows import METHODS
 from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError, Prediction
 from peakgate.memory.step import walk
 from peakgate.memory.suggest import fixes
+
+FREEZABLE = ("embed_tokens", "norms", "mlp", "attention", "layers.0", "backbone")
+"""Parts that every family has."""
 
 SLOWEST_SECONDS = 1.0
 """Of CPU time, for any document: a service answers other callers meanwhile."""
@@ -171,6 +175,7 @@ def test_what_a_step_allocates_it_frees(job: Job) -> None:
     for stage in stages_of(plan):
         walked = walk(plan, stage, record=True)
         assume(walked.states.trainable > 0)
+        assume(not plan.companions)  # the root of a model that is only run stays gathered
         live: dict[int, int] = {}
         for number, nbytes in walked.events:
             if nbytes > 0:
@@ -178,6 +183,32 @@ def test_what_a_step_allocates_it_frees(job: Job) -> None:
             else:
                 assert live.pop(number) == -nbytes
         assert sum(live.values()) <= 4 * walked.states.trainable
+
+
+@given(jobs(method__name="dpo", parallelism__pipeline=1), st.sampled_from(["none", "adapter"]))
+def test_a_second_model_never_needs_less(job: Job, less: str) -> None:
+    """A reference of its own needs at least what the policy alone, or its base as the reference, needs."""
+    alone, beside = (predict(with_changes(job, [("method.reference", kind)])) for kind in (less, "full"))
+    assert alone.allocated_bytes <= beside.allocated_bytes
+    assert alone.states_bytes <= beside.states_bytes
+
+
+@given(jobs(with_adapters=False, checkpointing__mode="none"), st.sets(st.sampled_from(FREEZABLE), min_size=1))
+def test_frozen_never_needs_more(job: Job, names: set[str]) -> None:
+    """Without gradients, states, and what gradients would read; nor does freezing more.
+
+    (Under checkpointing transformers makes the output of a frozen embedding a leaf, whose gradient stays.)
+    """
+    some = replace(job, frozen=tuple(sorted(names))[:1])
+    sizes = [predict(each).allocated_bytes for each in (job, some, replace(job, frozen=tuple(sorted(names))))]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@given(jobs(parallelism__pipeline=1), st.integers(1, 9))
+def test_an_evaluation_never_needs_less(job: Job, batch: int) -> None:
+    """A phase more, and a larger one with a larger batch; the step's own peaks stay."""
+    sizes = [predict(with_changes(job, [("evaluate.micro_batch_size", size)])).allocated_bytes for size in (0, batch, batch + 1)]
+    assert sizes == sorted(sizes)
 
 
 @given(transformers(), adapters(), st.sampled_from(["none", "full"]))
@@ -222,3 +253,11 @@ def test_every_family_walks_in_every_framework(block: str) -> None:
             "checkpointing.mode": next(ways),
         }
         assert predict(a_job(changes, model=model)).allocated_bytes > 0
+
+
+@pytest.mark.parametrize("block", MODELLED)
+def test_every_family_takes_every_method(block: str) -> None:
+    """Each method with an evaluation, a full state dict and a frozen embedding has a figure whose ledger sums."""
+    for method in METHODS:
+        changes: dict[str, Value] = {"method.name": method, "evaluate.micro_batch_size": 2, "save.full_state_dict": True}
+        assert_sound(predict(replace(a_job(changes, model=a_transformer(block)), frozen=("embed_tokens", "layers.0"))))

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.property.jobs import MODELLED, jobs
-from tests.unit.memory.builders import a_job, a_plan, a_transformer, plan_of, sizes_of, stages_of
+from tests.unit.memory.builders import a_job, a_plan, a_transformer, of_stage, plan_of, sizes_of, stages_of
 
 from peakgate.memory.change import Value, with_changes
-from peakgate.memory.compose import compose
 from peakgate.memory.job import Job, MultiHeadLatentAttention
 from peakgate.memory.model import describe
 from peakgate.memory.pipeline import stages
@@ -71,7 +70,7 @@ def of_every_stage(job: Job) -> list[Prediction]:
     assert described.architecture is not None
     resolved = resolve(job, described.architecture, job.parallelism.world_size or 1)
     every = stages(resolved.plan.degrees, resolved.plan.architecture.dims["L"], resolved.plan.accumulation)
-    return [compose(resolved.plan, stage, resolved, described, exact=False) for stage in every]
+    return [of_stage(resolved.plan, stage, resolved, described) for stage in every]
 
 
 @settings(max_examples=40)

@@ -72,7 +72,7 @@ def lora_of(job: Job, fill: Resolver, architecture: Architecture, formats: Forma
         fill.assumptions.append(f"lora.base_dtype: {base} (the recipe's parameters)")
     names = lora.targets or tuple(fill.text(None, "lora.targets").split(", "))
     adapter = fill.text(lora.adapter_dtype, "lora.adapter_dtype")
-    profile = profile_of(profile_name(fill.framework, job.framework.version))
+    profile = profile_of(profile_name(fill.framework, job.framework.version, architecture.block))
     return LoraPlan(
         rank=fill.whole(lora.rank, "lora.rank"),
         targets=targets_of(names, architecture, profile),
@@ -80,6 +80,7 @@ def lora_of(job: Job, fill: Resolver, architecture: Architecture, formats: Forma
         base_dtype=base,
         double_quant=base in QUANTISED and (profile.double_quant or fill.flag(lora.double_quant, "lora.double_quant")),
         adapter_dtype=formats.parameters if adapter == "parameters" else adapter,
+        dora=lora.method == "dora",
     )
 
 
@@ -114,8 +115,11 @@ def formats_of_base(formats: Formats, lora: LoraPlan | None) -> Formats:
 def pins_inputs(job: Job, fill: Resolver) -> bool:
     """bitsandbytes autograd/_functions.py, MatMul4Bit: `ctx.tensors = (A, B)` up to 0.42, (None, B) from 0.43 on.
 
-    torchtune does not use it.
+    torchtune does not use it. MatMul8bitLt: `ctx.tensors = (CAt, subA, A)` in every version.
     """
+    if job.lora is not None and job.lora.base_dtype == "int8":
+        fill.assumptions.append("lora.base_dtype: no outlying columns (bitsandbytes' int8 threshold; what they take depends on the data)")
+        return True
     return fill.framework != "torchtune" and version_of(fill.text(job.framework.bitsandbytes, "framework.bitsandbytes")) < (0, 43)
 
 

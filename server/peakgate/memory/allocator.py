@@ -3,7 +3,9 @@
 Rules (c10/cuda/CUDACachingAllocator.cpp, c10/core/AllocatorConfig.h; they reproduce public traces to the byte): requests are rounded to
 512 B; up to 1 MiB they come from 2 MiB segments, below 10 MiB from 20 MiB segments, above from segments of their own rounded to 2 MiB;
 a large block is split only when more than 1 MiB would be left over. A block belongs to the CUDA stream that asked for it: each stream has
-pools of its own. With expandable segments each pool is one segment that grows (`expandable.py`).
+pools of its own. With expandable segments each pool is one segment that grows (`expandable.py`). A CUDA graph allocates from a private
+pool, which is one stream more here: its addresses are part of the graph, so that nothing of it goes back to the driver while the graph
+lives (PrivatePool, release_cached_blocks: only pools without a user are freeable).
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ SMALL_SEGMENT = 2 * MIB
 LARGE_SEGMENT = 20 * MIB
 OWN_SEGMENT_FROM = 10 * MIB
 SEGMENT_ROUND = 2 * MIB
+PRIVATE = "graph"
+"""How the name of a CUDA graph's pool begins."""
 
 
 def block_bytes(nbytes: int) -> int:
@@ -152,10 +156,14 @@ class CachingAllocator:
                 tail.after.before = block
         pool.put(block)
 
+    def flushable(self) -> list[Pool]:
+        """The pools that give memory back."""
+        return [pool for (stream, _), pool in self.pools.items() if not stream.startswith(PRIVATE)]
+
     def flush(self) -> None:
         """Returns every wholly free segment to the driver (release_cached_blocks)."""
         self.flushes += 1
-        for pool in self.pools.values():
+        for pool in self.flushable():
             kept = [entry for entry in pool.blocks if entry[2].before is not None or entry[2].after is not None]
             self.reserved -= sum(entry[0] for entry in pool.blocks) - sum(entry[0] for entry in kept)
             pool.blocks = kept

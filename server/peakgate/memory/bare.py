@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakgate.memory.compose import group_of, of_model, resident_lines, whole_model
+from peakgate.memory.compose import group_of, of_model, whole_model
 from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.earlier import versions_of
 from peakgate.memory.fill import Resolver
 from peakgate.memory.job import Job
 from peakgate.memory.model import Described
@@ -13,6 +14,7 @@ from peakgate.memory.optimizers import ROWS
 from peakgate.memory.pipeline import stages
 from peakgate.memory.prediction import LedgerLine, Prediction
 from peakgate.memory.recipes import formats_of
+from peakgate.memory.resident import resident_lines
 from peakgate.memory.resolve import resolve
 from peakgate.memory.step import walk
 
@@ -29,9 +31,8 @@ def states_only(job: Job, described: Described, world: int) -> Prediction:
         plan = resolved.plan
         stage = stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation)[0]
         walked = walk(plan, stage)
-        lines = [
-            line for line in resident_lines(plan, walked, stage) if line.category not in ("activations", "temporaries", "communication")
-        ]
+        resident = resident_lines(plan, stage, walked.states, walked.weights, walked.input_bytes)
+        lines = [line for line in resident if line.category not in ("activations", "temporaries", "communication")]
         total, trained = whole_model(plan)
         group, assumptions = group_of(plan), resolved.assumptions
         what = "batch.micro_batch_size" if not job.batch.micro_batch_size else "batch.sequence_length"
@@ -63,7 +64,7 @@ def states_only(job: Job, described: Described, world: int) -> Prediction:
 def _bare_states(job: Job, parameters: int) -> tuple[list[LedgerLine], int, int, tuple[str, ...]]:
     """States of a parameter count by the recipe's formats, unsharded unless a shard degree is stated."""
     framework = job.framework.name or "huggingface"
-    fill = Resolver(framework, [])
+    fill = Resolver(framework, [], versions_of(framework, job.framework))
     formats = formats_of(job.precision, fill.text(job.precision.recipe, "precision.recipe"))
     optimizer = fill.text(job.optimizer.name, "optimizer.name")
     shard = job.parallelism.shard_degree or 1

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from peakgate.memory.plan import Degrees, Plan
+
 if TYPE_CHECKING:
-    from peakgate.memory.plan import Degrees
     from peakgate.memory.tape import Parameter
 
 Sizes = tuple[int, ...]
@@ -27,6 +28,18 @@ class Census:
     """Of the last norm and the head; a tied head is the embedding's."""
     total: int
     trainable: int
+
+
+FEW = 8
+"""Tokens enough to walk: where no table is as long as the sequence, weights do not depend on it."""
+
+
+def smallest(plan: Plan) -> Plan:
+    """A plan with the same weights and the least of everything else."""
+    sequence = plan.sequence if plan.architecture.traits.get("inputs") == "sound" else FEW
+    target = FEW if plan.target else 0
+    few = replace(plan, micro_batch=1, sequence=sequence, target=target, completion=sequence, accumulation=1, evaluation_batch=0)
+    return replace(few, checkpointing="none", loss="full", companions=())
 
 
 def by_mesh(layers: Mapping[str, Sequence[Parameter]], degrees: Degrees) -> tuple[dict[str, Sizes], dict[str, Sizes]]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 
 from peakgate.memory.catalog.gpus import find_gpu
 from peakgate.memory.catalog.models import find_model
 from peakgate.memory.catalog.nearest import did_you_mean
 from peakgate.memory.choices import CHOICES
+from peakgate.memory.frozen import problems
 from peakgate.memory.hf_config import key_of, read, shares
 from peakgate.memory.job import Job, Model, Transformer
-from peakgate.memory.model import missing_sizes, transformer_of
+from peakgate.memory.model import describe, missing_sizes, transformer_of
 from peakgate.memory.plain.network import NetworkError, network_of
 from peakgate.memory.prediction import FieldError, JobError
 from peakgate.memory.traced.read import ProfileError
@@ -86,9 +87,10 @@ def check(job: Job) -> None:
     bad = tuple(error.field for _, error in found)
     known = list(_unknown_names(job))
     found += known
-    sound = not any(path.startswith("model") for path in bad) and not any(reason == "MODEL_UNKNOWN" for reason, _ in known)
+    sound = not any(path.startswith(("model", "method")) for path in bad) and not any(reason == "MODEL_UNKNOWN" for reason, _ in known)
     if sound:
         found += [("FIELD_INVALID", error) for error in (*_dimensions(job), *_positions(job))]
+        found += [("FIELD_INVALID", error) for error in _frozen(job)] if not found else []
     if not any(path.startswith(("parallelism", "gpu.count")) for path in bad):
         found += [("PARALLELISM_MISMATCH", error) for error in _degrees(job, transformer_of(job.model)[0] if sound else None)]
     if found:
@@ -149,8 +151,10 @@ def _leaves(node: object, prefix: str) -> Iterator[tuple[str, object]]:
 def _problem(path: str, value: object) -> str:
     if isinstance(value, str):
         words = CHOICES.get(path)
-        near = did_you_mean(value, words or ())
-        return "" if words is None or value in words else f"{value!r} is not one of {', '.join(words)}{near and f', {near}'}"
+        if words is None or value in words:
+            return ""
+        near = did_you_mean(value, words)
+        return f"{value!r} is not one of {', '.join(words)}{near and f', {near}'}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
     if not math.isfinite(value):
@@ -192,36 +196,56 @@ def _unknown(find: Callable[[str], object], name: str, path: str) -> Iterator[tu
 
 def _dimensions(job: Job) -> Iterator[FieldError]:
     """What a model's own sizes contradict, by the names that the document uses."""
-    if job.model.operations is not None:
+    for path, model in _models(job):
+        yield from _sizes_of_model(path, model)
+
+
+def _sizes_of_model(path: str, model: Model) -> Iterator[FieldError]:
+    if model.operations is not None:
         try:
-            network_of(job.model.operations)
+            network_of(model.operations)
         except NetworkError as error:
-            yield FieldError(field=f"model.operations.{error.path}", description=error.description)
-    if job.model.profile is not None:
+            yield FieldError(field=f"{path}.operations.{error.path}", description=error.description)
+    if model.profile is not None:
         try:
-            read_profile(job.model.profile)
+            read_profile(model.profile)
         except ProfileError as error:
-            yield FieldError(field=f"model.profile.{error.field}", description=error.description)
-    if job.model.transformer is not None:
-        for name, problem in (*_missing(job.model.transformer), *_contradictions(job.model.transformer)):
-            yield FieldError(field=f"model.transformer.{name}", description=problem)
-    if job.model.hf_config is not None:
-        t, _ = read(job.model.hf_config)
-        for name, problem in (*_sizes(t), *_contradictions(t)):
-            yield FieldError(field=f"model.hf_config.{key_of(job.model.hf_config, name)}", description=problem)
-        for name, share in shares(job.model.hf_config):
-            if _share_problem(share):
-                yield FieldError(field=f"model.hf_config.{name}", description=_share_problem(share))
+            yield FieldError(field=f"{path}.profile.{error.field}", description=error.description)
+    if model.transformer is not None:
+        for name, problem in (*_missing(model.transformer), *_contradictions(model.transformer)):
+            yield FieldError(field=f"{path}.transformer.{name}", description=problem)
+    if model.hf_config is not None:
+        yield from _sizes_of_config(path, model.hf_config)
+
+
+def _sizes_of_config(path: str, config: Mapping[str, object]) -> Iterator[FieldError]:
+    t, _ = read(config)
+    for name, problem in (*_sizes(t), *_contradictions(t)):
+        yield FieldError(field=f"{path}.hf_config.{key_of(config, name)}", description=problem)
+    for name, share in shares(config):
+        if _share_problem(share):
+            yield FieldError(field=f"{path}.hf_config.{name}", description=_share_problem(share))
+
+
+def longest_sequence(job: Job) -> int:
+    """The most tokens that a job may state: a learned table has a row for each position, and no more."""
+    t, _ = transformer_of(job.model)
+    rows = t.max_positions or 0 if t is not None and t.block in LEARNED_POSITIONS else 0
+    return rows if rows and job.batch.sequence_length_is != "cap" else LARGEST["batch"]
 
 
 def _positions(job: Job) -> Iterator[FieldError]:
-    """A learned table has a row for each position, and no more."""
-    t, _ = transformer_of(job.model)
-    rows = t.max_positions or 0 if t is not None and t.block in LEARNED_POSITIONS else 0
-    stated = job.batch.sequence_length or 0
-    if 0 < rows < stated and job.batch.sequence_length_is != "cap":
+    stated, rows = job.batch.sequence_length or 0, longest_sequence(job)
+    if rows < min(stated, LARGEST["batch"]):
         description = f"{stated} tokens, and the model has {rows} learned positions: use no more"
         yield FieldError(field="batch.sequence_length", description=description)
+
+
+def _frozen(job: Job) -> Iterator[FieldError]:
+    """Names of what is not trained must be parts of the model."""
+    if job.frozen and job.model.profile is None:
+        for problem in problems(job.frozen, describe(job.model).architecture):
+            yield FieldError(field="frozen", description=problem)
 
 
 def _missing(t: Transformer) -> Iterator[tuple[str, str]]:

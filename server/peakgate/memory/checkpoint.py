@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from peakgate.memory.kernels import NO_FORMULA
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.selective import Cache
@@ -79,7 +80,7 @@ class Segment:
         tape.recording = True
         if x.node is None:
             return y
-        node = Node([], {"x": x}, (self.layer[0], NO_LAYER), run=self._play)
+        node = Node(NO_FORMULA, {"x": x}, (self.layer[0], NO_LAYER), run=self._play)
         tape.nodes.append(node)
         return replace(y, node=node, output="y")
 
@@ -132,7 +133,7 @@ class Segment:
         tape = self.machine.tape
         grad = node.grads.pop("y")
         tape.enter(self.layer)
-        leaf = Node([], {}, self.layer, run=lambda _: None)
+        leaf = Node(NO_FORMULA, {}, self.layer, run=lambda _: None)
         inputs = [replace(self.held[0], node=leaf, output="y"), *self.held[1:]]
         inner: list[Node] = []
         y = self._again(inputs, inner, None)

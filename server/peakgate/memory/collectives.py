@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakgate.memory.flat_parameter import FlatParameters
+from peakgate.memory.flat_parameter import AddsUpWhole, FlatParameters
 from peakgate.memory.fully_shard import FullyShard
+from peakgate.memory.fully_shard_added import FullyShardAdded
 from peakgate.memory.fully_shard_pipeline import FullyShardPipeline
+from peakgate.memory.low_level_zero import LowLevelZero
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import BUCKETED, SHARDED, Sharding
 from peakgate.memory.zero import Zero
@@ -32,7 +34,10 @@ def sharding_of(machine: Machine, census: Census | None, last: Layer) -> Shardin
     if census is None:
         return Sharding(machine)
     if plan.degrees.sharding in BUCKETED:
-        return Zero(machine, census)
-    if plan.fsdp_version != FSDP2:
-        return FlatParameters(machine, census)
-    return (FullyShardPipeline if plan.degrees.pipeline > 1 else FullyShard)(machine, census, last)
+        return (LowLevelZero if profile_of(plan.profile).low_level_zero else Zero)(machine, census)
+    whole = plan.accumulation > 1 and profile_of(plan.framework).adds_up_whole
+    if plan.fsdp_version == FSDP2 and plan.degrees.pipeline > 1:
+        return FullyShardPipeline(machine, census, last)
+    if plan.fsdp_version == FSDP2:
+        return (FullyShardAdded if whole else FullyShard)(machine, census, last)
+    return (AddsUpWhole if whole else FlatParameters)(machine, census)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
-from peakgate.memory.meter import High
+from peakgate.memory.by_ratio import by_ratio
+from peakgate.memory.choices import PHASES
+from peakgate.memory.counts import Counts
 from peakgate.memory.model import Described, stand_in_note
+from peakgate.memory.offload import host_bytes
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Degrees, Plan
-from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
+from peakgate.memory.prediction import LedgerLine, Prediction, Timeline, TimelinePoint
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.reserved import by_ratio, replayed
+from peakgate.memory.reserved import replayed
 from peakgate.memory.resolve import Resolved
-from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes
+from peakgate.memory.runtime import communication_bytes
 from peakgate.memory.states import States
-from peakgate.memory.step import PHASES, Walk, census, saved_bytes_per_layer, walk
+from peakgate.memory.step import census
 
 ITEMS = {
     "activations": "saved for the backward pass",
@@ -23,7 +26,15 @@ ITEMS = {
     "gradients": "gradients",
     "temporaries": "temporaries of kernels",
     "communication": "gathered weights and gradient buckets",
+    "optimizer_states": "states made in this step",
 }
+
+
+BEFORE_STEP = ("forward", "loss", "backward")
+"""Phases that a first step passes before the optimizer makes its states …"""
+
+OUTSIDE_STEP = ("evaluate", "save")
+"""… and those that come after whole steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,42 +50,74 @@ class Outside:
         return self.context + self.communication
 
 
-def compose(plan: Plan, stage: Stage, resolved: Resolved, described: Described, *, exact: bool) -> Prediction:
-    """The prediction for one rank of a pipeline stage."""
-    walked = walk(plan, stage)
-    resident = resident_lines(plan, walked, stage)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """What an answer says of one rank whatever its micro-batch and its sequences: states, places, words."""
+
+    plan: Plan
+    stage: Stage
+    states: States
+    late: int
+    outside: Outside
+    host_bytes: int
+    parameters: tuple[int, int]
+    why: str
+    group: str
+    undecided: tuple[str, ...]
+    assumptions: tuple[str, ...]
+
+
+def rank_of(plan: Plan, stage: Stage, states: States, resolved: Resolved, described: Described) -> Rank:
+    """The rank of a pipeline stage."""
+    total, trained = whole_model(plan)
+    return Rank(
+        plan=plan,
+        stage=stage,
+        states=states,
+        late=late_states(plan, states),
+        outside=outside_of(plan),
+        host_bytes=host_bytes(plan, states),
+        parameters=(total, trained),
+        why=_why(plan, stage),
+        group=group_of(plan),
+        undecided=of_model(plan, described) + resolved.undecided + _no_adapters(plan, trained),
+        assumptions=described.assumptions + resolved.assumptions,
+    )
+
+
+def compose(rank: Rank, counts: Counts, *, exact: bool) -> Prediction:
+    """The prediction for one rank whose step comes to these counts. `exact`: reserved and required from a replay."""
+    plan, resident = rank.plan, counts.resident
     base = sum(line.bytes for line in resident)
     workspace = sum(line.bytes for line in resident if "workspace" in line.item)
-    late = late_states(plan, walked)
-    peaks = {phase: base + walked.highs[phase].blocks - (late if phase != "optimizer" else 0) for phase in PHASES if phase in walked.highs}
-    phase = max(reversed(peaks), key=lambda name: peaks[name])  # equal ones: the latest, as seed A names it
-    if late and phase != "optimizer":
-        base, resident = base - late, [line for line in resident if line.category != "optimizer_states"]
+    peaks = {phase: base + blocks - (rank.late if phase in BEFORE_STEP else 0) for phase, blocks in counts.blocks.items()}
+    phase = max(reversed(peaks), key=peaks.__getitem__)  # equal ones: the latest, as seed A names it
+    if rank.late and phase in BEFORE_STEP:
+        base, resident = base - rank.late, [line for line in resident if line.category != "optimizer_states"]
     allocated = peaks[phase]
     replays = exact and profile_of(plan.profile).rounds
-    reserved, required = replayed(plan, stage, resident, allocated) if replays else by_ratio(plan, stage, walked, base, allocated)
-    outside = outside_of(plan)
-    total, trained = whole_model(plan)
+    reserved, required = replayed(plan, rank.stage, resident, allocated) if replays else by_ratio(plan, counts, base, allocated)
+    outside = rank.outside
     return Prediction(
-        live_bytes=base - workspace + max(walked.highs[p].live for p in peaks),
+        live_bytes=base - workspace + counts.live,
         allocated_bytes=allocated,
         reserved_bytes=reserved,
         device_bytes=reserved + outside.total,
         required_bytes=required + outside.total,
-        host_bytes=_host_bytes(plan, walked),
-        parameters=total,
-        trainable_parameters=trained,
-        saved_activation_bytes_per_layer=saved_bytes_per_layer(plan),
+        host_bytes=rank.host_bytes,
+        parameters=rank.parameters[0],
+        trainable_parameters=rank.parameters[1],
+        saved_activation_bytes_per_layer=counts.saved,
         peak_phase=phase,
-        phase_peaks=in_order(walked.states, peaks, required - allocated + outside.total),
-        pipeline_stage=stage.number,
-        rank_reason=_why(plan, stage),
-        ledger=ledger(resident, walked.highs[phase], reserved - allocated, outside),
-        timeline=tuple(TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in walked.points),
-        group=group_of(plan),
-        undecided=of_model(plan, described) + resolved.undecided + _no_adapters(plan, trained),
-        states_bytes=walked.states.resident,
-        assumptions=described.assumptions + resolved.assumptions,
+        phase_peaks=in_order(rank.states, peaks, required - allocated + outside.total, beside_bytes(plan, resident)),
+        pipeline_stage=rank.stage.number,
+        rank_reason=rank.why,
+        ledger=ledger(resident, counts.by(phase), reserved - allocated, outside),
+        timeline=Timeline(lambda: [TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in counts.points()]),
+        group=rank.group,
+        undecided=rank.undecided,
+        states_bytes=rank.states.resident + beside_bytes(plan, resident),
+        assumptions=rank.assumptions,
     )
 
 
@@ -87,37 +130,26 @@ def of_model(plan: Plan, described: Described) -> tuple[str, ...]:
 
 def _no_adapters(plan: Plan, trained: int) -> tuple[str, ...]:
     """peft refuses targets that no module has (tuners/tuners_utils.py: "Target modules … not found in the base model")."""
-    return () if trained or plan.lora is None else ("lora.targets: no linear layer of this block has such a name, so nothing is trained",)
+    if trained:
+        return ()
+    why = "frozen: all of the model" if plan.lora is None else "lora.targets: no linear layer of this block has such a name"
+    return (f"{why}, so nothing is trained",)
 
 
-def resident_lines(plan: Plan, walked: Walk, stage: Stage) -> list[LedgerLine]:
-    """What lives all step long."""
-    states, profile = walked.states, profile_of(plan.profile)
-    buckets = 0
-    if plan.degrees.sharding == "ddp" and not plan.formats.resident_gradients and plan.profile != "textbook":
-        buckets = states.trained_bytes  # torch/nn/parallel/distributed.py: buckets as large as all gradients, from construction on
-    lines = [
-        LedgerLine(category="parameters", item="weights", bytes=states.parameters),
-        LedgerLine(category="gradients", item="gradient buffers", bytes=0 if plan.in_backward else states.gradients),
-        LedgerLine(category="master_weights", item="master weights", bytes=states.master_weights),
-        LedgerLine(category="optimizer_states", item=f"{plan.optimizer} states", bytes=states.optimizer_states),
-        LedgerLine(category="activations", item="input batch and position tables", bytes=walked.input_bytes),
-        LedgerLine(category="temporaries", item="cuBLAS workspace", bytes=plan.workspace_bytes * profile.workspaces),
-        LedgerLine(category="communication", item="DDP gradient buckets", bytes=buckets),
-        *(profile.resident(plan, stage, walked.weights) if profile.resident else ()),
-    ]
-    return [line for line in lines if line.bytes]
+def beside_bytes(plan: Plan, resident: Sequence[LedgerLine]) -> int:
+    """States of the method's other models."""
+    names = tuple(f"{each.role} model:" for each in plan.companions)
+    return sum(line.bytes for line in resident if line.item.startswith(names)) if names else 0
 
 
-def late_states(plan: Plan, walked: Walk) -> int:
+def late_states(plan: Plan, states: States) -> int:
     """Optimizer states that the largest forward and backward pass does not meet: it is the first, and they appear at the first step."""
-    first = profile_of(plan.profile).longest_first and walked.states.lazy_optimizer
-    return walked.states.optimizer_states if first else 0
+    return states.optimizer_states if profile_of(plan.profile).longest_first and states.lazy_optimizer else 0
 
 
-def ledger(resident: list[LedgerLine], peak: High, fragmentation: int, outside: Outside) -> tuple[LedgerLine, ...]:
+def ledger(resident: Sequence[LedgerLine], by: Mapping[str, int], fragmentation: int, outside: Outside) -> tuple[LedgerLine, ...]:
     """The peak moment, line by line; it sums to the device bytes."""
-    moving = [LedgerLine(category=key, item=ITEMS[key], bytes=size) for key, size in peak.by.items() if size]
+    moving = [LedgerLine(category=key, item=ITEMS[key], bytes=size) for key, size in by.items() if size]
     rest = [
         LedgerLine(category="fragmentation", item="caching allocator", bytes=fragmentation),
         LedgerLine(category="runtime", item="CUDA context and libraries", bytes=outside.context),
@@ -130,7 +162,7 @@ def outside_of(plan: Plan) -> Outside:
     """Context and communication, unless the profile counts neither."""
     if not profile_of(plan.profile).context:
         return Outside(context=0, communication=0)
-    return Outside(context=CONTEXT_BYTES, communication=communication_bytes(plan.degrees))
+    return Outside(context=plan.context_bytes, communication=communication_bytes(plan.degrees))
 
 
 def group_of(plan: Plan) -> str:
@@ -140,24 +172,18 @@ def group_of(plan: Plan) -> str:
 
 def whole_model(plan: Plan) -> tuple[int, int]:
     """(all, trained) elements of the unsharded model."""
-    sequence = plan.sequence if plan.architecture.traits.get("inputs") == "sound" else 8  # a table of positions may be as long
-    small = replace(plan, micro_batch=1, sequence=sequence, target=min(plan.target, 8), vocabulary_multiple=0)
-    return _counted(replace(small, accumulation=1, checkpointing="none", loss="full", degrees=Degrees()))
-
-
-@lru_cache(maxsize=512)
-def _counted(plan: Plan) -> tuple[int, int]:
-    (stage,) = stages(plan.degrees, plan.architecture.dims["L"], 1)
-    counted = census(plan, stage)
+    whole = replace(plan, degrees=Degrees(), vocabulary_multiple=0)
+    counted = census(whole, stages(whole.degrees, plan.architecture.dims["L"], 1)[0])
     return counted.total, counted.trainable
 
 
-def in_order(states: States, peaks: dict[str, int], more: int) -> tuple[tuple[str, int], ...]:
+def in_order(states: States, peaks: dict[str, int], more: int, beside: int = 0) -> tuple[tuple[str, int], ...]:
     """Required bytes of each phase as a run meets them: the first step is without optimizer states that appear in it."""
     late = states.optimizer_states if states.lazy_optimizer else 0
-    first = [(phase, peaks[phase] - (late if phase != "optimizer" else 0) + more) for phase in PHASES if phase in peaks]
+    step = [phase for phase in PHASES if phase in peaks and phase not in OUTSIDE_STEP]
+    first = [(phase, peaks[phase] - (late if phase != "optimizer" else 0) + more) for phase in step]
     steady = [(phase, peaks[phase] + more) for phase in PHASES if phase in peaks]
-    return (("load", states.parameters + more), *first, *steady)
+    return (("load", states.parameters + beside + more), *first, *steady)
 
 
 def _why(plan: Plan, stage: Stage) -> str:
@@ -172,10 +198,3 @@ def _why(plan: Plan, stage: Stage) -> str:
     if plan.degrees.stage_layers:
         held = f"it has {stage.layers} layers, and {held}"
     return f"the first stage: embedding, and {held}" if stage.embeds else f"stage {stage.number}: {held}"
-
-
-def _host_bytes(plan: Plan, walked: Walk) -> int:
-    """Host memory a node of offloaded optimizer states: three float32 copies for Adam (deepspeed ops/adam/cpu_adam.py)."""
-    if not plan.offload_optimizer:
-        return 0
-    return walked.states.owned * 12 * min(plan.degrees.world, plan.node_gpus)

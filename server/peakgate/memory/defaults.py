@@ -25,6 +25,14 @@ operations | framework.name | torch | peakgate: a plain network is trained by a 
 * | batch.packed | true | peakgate: every sequence is full
 * | batch.sequence_length_is | exact | peakgate: the stated length is the data's own
 * | method.name | sft | peakgate: one model, every parameter in use
+* | method.reference | none | peakgate: one model
+dpo | method.reference | full | TRL trainer/dpo_trainer.py: ref_model is made from the model's own files
+kto | method.reference | full | TRL experimental/kto/kto_trainer.py: ref_model is made from the model's own files
+ppo | method.reference | full | TRL experimental/ppo/ppo_trainer.py: ref_policy
+* | method.sequences_per_example | 1 | TRL trainer/grpo_config.py: per_device_train_batch_size counts sequences
+dpo | method.sequences_per_example | 2 | TRL trainer/dpo_trainer.py: chosen and rejected answers are one batch
+orpo | method.sequences_per_example | 2 | TRL experimental/orpo/orpo_trainer.py: concatenated_inputs
+reward | method.sequences_per_example | 2 | TRL trainer/reward_trainer.py: chosen and rejected answers are one batch
 * | precision.recipe | fp32 | transformers training_args.py: bf16=False, fp16=False
 textbook | precision.recipe | deepspeed-bf16 | ML Systems, Lesson 6, section 3: 16 bytes per parameter
 megatron | precision.recipe | megatron-bf16 | Megatron-LM examples/: --bf16 in every pretraining script
@@ -42,6 +50,7 @@ megatron | optimizer.name | adam | Megatron-LM arguments.py: --optimizer adam
 * | optimizer.implementation | foreach | torch/optim/adamw.py: foreach when no implementation is named
 huggingface | optimizer.implementation | fused | transformers training_args.py: adamw_torch_fused from torch 2.8 on
 megatron | optimizer.implementation | fused | Megatron-LM optimizer/__init__.py: Transformer Engine or Apex FusedAdam
+colossalai | optimizer.implementation | fused | colossalai/nn/optimizer/hybrid_adam.py: HybridAdam
 deepspeed | optimizer.implementation | fused | deepspeed ops/adam: FusedAdam
 torchtitan | optimizer.implementation | fused | torchtitan config: optimizer.implementation = fused
 composer | optimizer.implementation | foreach | llm-foundry optim: DecoupledAdamW over torch foreach kernels
@@ -57,10 +66,10 @@ composer | attention.implementation | flash | llm-foundry: attn_config.attn_impl
 * | checkpointing.every | 1 | torch.utils.checkpoint around each layer
 * | checkpointing.reentrant | false | transformers 5: use_reentrant=False
 * | loss.implementation | full | transformers loss/loss_utils.py: cross_entropy of all logits
-torchtune | loss.implementation | full | torchtune recipes/configs before 0.4: torch.nn.CrossEntropyLoss
-torchtune-0.4 | loss.implementation | chunked | torchtune recipes/configs from 0.4 on: CEWithChunkedOutputLoss
+torchtune | loss.implementation | full | torchtune recipes/configs before 0.3: torch.nn.CrossEntropyLoss
 litgpt | loss.implementation | chunked | litgpt finetune/lora.py: lm_head_chunk_size=128, chunked_cross_entropy
 * | loss.keep_logits | false | transformers trainer.py compute_loss: outputs are local
+colossalai | loss.keep_logits | true | applications/ColossalChat/coati/trainer/sft.py: the model's outputs stay named through the step
 textbook | loss.keep_logits | true | ML Systems, Lesson 6, section 3: 4sbV stays in the sum
 torch | loss.keep_logits | true | a plain loop: `logits` stays a local until it is bound again
 * | lora.method | lora | peft tuners/lora/config.py: use_dora=False
@@ -91,6 +100,7 @@ torchtitan | framework.expandable_segments | true | torchtitan run_train.sh: PYT
 torchtitan | framework.fsdp.version | 2 | torchtitan models/llama3/infra/parallelize.py: fully_shard
 torchtune | framework.fsdp.version | 2 | torchtune training/_distributed.py: fully_shard
 torch | framework.fsdp.version | 2 | torch.distributed.fsdp.fully_shard: FSDP1 is deprecated
+* | precision.fp8.recipe | delayed | Megatron-LM core/transformer/transformer_config.py: fp8_recipe = "delayed"
 * | precision.fp8.param_gather | false | Transformer Engine and torchao: switched on by hand
 torchtitan | precision.fp8.param_gather | true | torchtitan docs/float8.md: the launch line has --float8.enable_fsdp_float8_all_gather
 torchtitan | checkpointing.mode | selective | torchtitan config: activation_checkpoint.mode = "selective"
@@ -98,6 +108,7 @@ torchtitan | checkpointing.mode | selective | torchtitan config: activation_chec
 * | framework.ddp.bucket_cap_mb | 25 | torch/nn/parallel/distributed.py
 * | framework.fsdp.reshard_after_forward | true | torch/distributed/fsdp/_fully_shard/_fully_shard.py
 * | framework.zero.reduce_bucket_size | 500000000 | deepspeed/runtime/zero/config.py
+colossalai | framework.zero.reduce_bucket_size | 12582912 | colossalai/booster/plugin/low_level_zero_plugin.py: reduce_bucket_size_in_m = 12
 * | framework.zero.overlap_comm | false | deepspeed/runtime/zero/config.py
 * | framework.zero.max_live_parameters | 1000000000 | deepspeed/runtime/zero/config.py
 * | node.gpus | 8 | peakgate: the common size of a GPU node

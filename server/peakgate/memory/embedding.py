@@ -5,7 +5,7 @@ from __future__ import annotations
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.machine import Machine
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.roles import padded
+from peakgate.memory.roles import REBUILT, padded
 from peakgate.memory.shared_tensors import by_kind
 from peakgate.memory.stacks import Stack
 from peakgate.memory.tape import INT64, Storage, Tensor
@@ -21,7 +21,7 @@ def embedded(machine: Machine, stack: Stack) -> Tensor:
     """Runs the embedding block of a stack; what its model names while the layers run stays."""
     tables = dict(index_tables(machine))
     machine.globals |= tables
-    itemsize = machine.dims["act"] if machine.arch.traits.get("inputs") in ("images", "sound") and not stack.decodes else INT64
+    itemsize = machine.dims["act"] if machine.arch.traits.get("inputs") in ("images", "sound", "pictures") and not stack.decodes else INT64
     ids = Tensor(_ids(machine, stack), machine.dims["T"], 1, itemsize)
     x = machine.block(BLOCKS[machine.roles["embed"]], [ids], machine.dims["h"], locals_stay=True)
     ids.storage.drop()
@@ -36,6 +36,8 @@ def embedded(machine: Machine, stack: Stack) -> Tensor:
 
 def _ids(machine: Machine, stack: Stack) -> Storage:
     """The batch is part of the start; a decoder's ids are its labels, shifted (models/t5/modeling_t5.py: _shift_right)."""
+    if machine.arch.traits.get("objective") == "contrastive":
+        return Storage(0, "temporaries", machine.meter)
     return machine.tape.allocate(INT64 * machine.dims["T"]) if stack.decodes else Storage(0, "temporaries", machine.meter)
 
 
@@ -100,4 +102,5 @@ def global_sizes(machine: Machine) -> dict[str, int]:
 
 
 def _reads_mask(core: str) -> bool:
-    return core.startswith("core_efficient") and any("mask" in line.arguments for line in BLOCKS[core].lines)
+    block = core.removeprefix(REBUILT)
+    return block.startswith("core_efficient") and any("mask" in line.arguments for line in BLOCKS[block].lines)

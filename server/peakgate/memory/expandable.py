@@ -75,7 +75,7 @@ class ExpandableAllocator(CachingAllocator):
     def flush(self) -> None:
         """Takes the memory behind every whole page of a free block (release_expandable_segment, unmap_block)."""
         self.flushes += 1
-        for pool in self.pools.values():
+        for pool in self.flushable():
             page = SMALL_SEGMENT if pool.small else LARGE_SEGMENT
             for _, _, block in list(pool.blocks):
                 start, end = -(-block.address // page) * page, (block.address + block.size) // page * page

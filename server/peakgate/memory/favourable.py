@@ -10,6 +10,7 @@ from __future__ import annotations
 from peakgate.memory.change import value_at
 from peakgate.memory.check import world_of
 from peakgate.memory.job import Job, Parallelism
+from peakgate.memory.methods.rows import METHODS
 
 Value = str | int | float | bool
 
@@ -29,6 +30,9 @@ OPEN: tuple[tuple[str, Value], ...] = (
     ("framework.expandable_segments", True),
     ("optimizer.in_backward", True),
 )
+
+OPEN_OF_METHODS: tuple[tuple[str, Value], ...] = (("method.reference", "none"), ("batch.target_length", 1))
+"""A reference model's log-probabilities may have been computed before, and an answer may be short."""
 
 WRITTEN_OUT = (
     "attention.implementation",
@@ -71,6 +75,8 @@ def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
     rows += OPEN_BY_FRAMEWORK.get(job.framework.name or "", ())
     if world_of(job) > (job.parallelism.tensor or 1) * (job.parallelism.pipeline or 1):
         rows += OPEN_WHEN_PARALLEL
+    if METHODS[job.method.name or "sft"].loss:
+        rows += OPEN_OF_METHODS
     if (job.parallelism.tensor or 1) > 1:
         rows += OPEN_WHEN_TENSOR_PARALLEL
     if (job.parallelism.context or 1) > 1:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from peakgate.memory.defaults import default_of
+from peakgate.memory.earlier import earlier_of
 
 
 @dataclass(slots=True)
@@ -13,6 +15,8 @@ class Resolver:
 
     framework: str
     assumptions: list[str]
+    versions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Stated versions by library."""
 
     def text(self, stated: str | None, field: str) -> str:
         """The stated word, or the framework's."""
@@ -27,6 +31,6 @@ class Resolver:
         return self._assumed(field) == "true" if stated is None else stated
 
     def _assumed(self, field: str) -> str:
-        row = default_of(self.framework, field)
+        row = earlier_of(self.framework, field, self.versions) or default_of(self.framework, field)
         self.assumptions.append(f"{field}: {row.value} ({row.source})")
         return row.value

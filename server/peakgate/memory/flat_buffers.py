@@ -37,9 +37,9 @@ def ranks_of(plan: Plan) -> list[int]:
     return sorted({i * shard // RANKS for i in range(RANKS)})
 
 
-def run_events(plan: Plan, stage: Stage, walked: Walk, resident: list[LedgerLine], rank: int = 0) -> tuple[list[Event], list[Event]]:
+def run_events(plan: Plan, stage: Stage, walked: Walk, resident: Sequence[LedgerLine], rank: int = 0) -> tuple[list[Event], list[Event]]:
     """(everything up to the end of the first step, one further step) of one data parallel rank."""
-    groups, itemsizes = _groups(plan, walked.weights), _itemsizes(plan, resident)
+    groups, itemsizes = _groups(plan, walked.weights), _itemsizes(plan, resident, walked)
     forward, backward = walked.events[: walked.head_at], walked.events[walked.head_at :]  # a head's backward pass follows it at once
     in_flight = -(-stage.in_flight // stage.chunks)
     step = list(schedule(forward, backward, in_flight, min(plan.accumulation, in_flight + MORE_THAN_WARM_UP)))
@@ -48,11 +48,11 @@ def run_events(plan: Plan, stage: Stage, walked: Walk, resident: list[LedgerLine
     owned = [elements for group in groups for elements in _slice(group, rank)]
     return [
         *_built(groups, itemsizes),
-        *_stays(elements * itemsizes["master_weights"] for elements in owned),
+        *_stays(int(elements * itemsizes["master_weights"]) for elements in owned),
         *step[:met],
         *_stays(_others(resident)),
         *step[met:],
-        *_stays(elements * itemsizes["optimizer_states"] // 2 for elements in owned for _ in range(2)),
+        *_stays(int(elements * itemsizes["optimizer_states"]) // 2 for elements in owned for _ in range(2)),
     ], step
 
 
@@ -71,6 +71,12 @@ def schedule(forward: Sequence[Event], backward: Sequence[Event], in_flight: int
             if done:
                 yield from _numbered(left, done - 1)
     yield from _numbered(left, micro_batches - 1)
+
+
+def streams_of(plan: Plan, stage: Stage, walked: Walk) -> dict[int, str]:
+    """The streams of a schedule's allocations: those of one micro-batch, under the numbers of each."""
+    micro_batches = min(plan.accumulation, -(-stage.in_flight // stage.chunks) + MORE_THAN_WARM_UP)
+    return {number + (i + 1) * APART: stream for number, stream in walked.streams.items() for i in range(micro_batches)}
 
 
 def _left(forward: Sequence[Event], backward: Sequence[Event]) -> list[Event]:
@@ -111,12 +117,12 @@ def _tensors(weight: Weight) -> list[int]:
     return [single] * (weight.count * (weight.elements // single))
 
 
-def _itemsizes(plan: Plan, resident: list[LedgerLine]) -> dict[str, int]:
-    """Bytes an element of each state that is on the GPU."""
+def _itemsizes(plan: Plan, resident: Sequence[LedgerLine], walked: Walk) -> dict[str, float]:
+    """Bytes an element of each state that is on the GPU; of weights that are partly 8-bit the mean."""
     formats, present = plan.formats, {line.category for line in resident}
     copies = round(ROWS[plan.optimizer].copies)
     sizes = {
-        "parameters": ITEMSIZE[formats.parameters],
+        "parameters": walked.states.parameters / max(1, walked.states.elements),
         "gradients": ITEMSIZE[formats.gradients],
         "master_weights": ITEMSIZE[formats.master_weights],
         "optimizer_states": copies * ITEMSIZE[formats.optimizer_states],
@@ -124,7 +130,7 @@ def _itemsizes(plan: Plan, resident: list[LedgerLine]) -> dict[str, int]:
     return {key: size if key in present else 0 for key, size in sizes.items()}
 
 
-def _others(resident: list[LedgerLine]) -> list[int]:
+def _others(resident: Sequence[LedgerLine]) -> list[int]:
     """Sizes of all lines but the states: the first of each of their categories."""
     seen: set[str] = set()
     out: list[int] = []
@@ -136,11 +142,11 @@ def _others(resident: list[LedgerLine]) -> list[int]:
     return out
 
 
-def _built(groups: list[Group], itemsizes: dict[str, int]) -> list[Event]:
+def _built(groups: list[Group], itemsizes: dict[str, float]) -> list[Event]:
     """Weights one by one, the buffers, and the weights go."""
-    sizes = (itemsizes["parameters"] * elements for weights, _ in groups for elements in weights)
+    sizes = (int(itemsizes["parameters"] * elements) for weights, _ in groups for elements in weights)
     single = list(enumerate(sizes, 1))
-    buffers = _stays(sum(weights) * itemsizes[key] for weights, _ in groups for key in ("parameters", "gradients"))
+    buffers = _stays(int(sum(weights) * itemsizes[key]) for weights, _ in groups for key in ("parameters", "gradients"))
     return [*single, *buffers, *((number, -nbytes) for number, nbytes in single)]
 
 

@@ -6,7 +6,8 @@ two units be in flight
 (_limiter_utils.py: _FreeEventQueue), so a freed one still counts until the next is there. The root's stays gathered. The backward pass
 gathers the next unit before it computes (BackwardPrefetch.BACKWARD_PRE). The gradients of the views are joined into one flat gradient
 (backward of split_with_sizes), cast to the reduce format where that is another one, and reduced into the shard on the post-backward
-stream (_runtime_utils.py: _post_backward_hook, _reduce_grad).
+stream (_runtime_utils.py: _post_backward_hook, _reduce_grad). Offloaded shards come to the GPU for their unit's all-gather (_flat_param.py:
+pre_unshard, _use_low_precision_shard), and gradients leave for the host once they are reduced.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.machine import ENDS
+from peakgate.memory.offload import on_host
 from peakgate.memory.sharding import Sharding, drop_all, drop_gradients
 from peakgate.memory.tape import Layer, Parameter, Storage
 
@@ -33,11 +35,13 @@ class FlatParameters(Sharding):
         self.census, formats = census, self.plan.formats
         self.width = ITEMSIZE[formats.compute]
         self.casts = formats.parameters != formats.compute
+        self.offloaded, self.stored = "parameters" in on_host(self.plan), ITEMSIZE[formats.parameters]
         self.root = sum(census.embedding) + sum(census.head)
         self.whole: dict[Layer, Storage] = {}
         self.leaving: Storage | None = None
         self.reducing: list[Storage] = []
         self.shards: dict[Layer, Storage] = {}
+        self.added: dict[Layer, Storage] = {}
         self.order: list[Layer] = []
 
     # ---- moments
@@ -98,10 +102,13 @@ class FlatParameters(Sharding):
     def _gather(self, layer: Layer, elements: int) -> None:
         if layer in self.whole:
             return
-        shard = self.buffer(self.shard_bytes(elements, self.width), PRE_UNSHARD) if self.casts else None
+        shards = [self.buffer(self.shard_bytes(elements, self.stored), PRE_UNSHARD)] if self.offloaded else []
+        if self.casts:
+            shard = self.buffer(self.shard_bytes(elements, self.width), PRE_UNSHARD)
+            drop_all(shards)
+            shards = [shard]
         self.whole[layer] = self.buffer(elements * self.width, UNSHARD)
-        if shard is not None:
-            shard.drop()
+        drop_all(shards)
         self._let_go()
 
     def _leave(self, layer: Layer) -> None:
@@ -119,14 +126,36 @@ class FlatParameters(Sharding):
         if not owners:
             return
         elements = sum(p.elements for p in owners)
-        flat = self.tape.allocate(sum(p.nbytes for p in owners), "gradients")
-        drop_gradients(owners)
+        flat = self._joined(layer, owners)
         drop_all(self.reducing)
         self.reducing = [flat]
         if self.gradient_itemsize != owners[0].itemsize:
             self.reducing.append(self.buffer(elements * self.gradient_itemsize, POST_BACKWARD))
         shard = self.tape.allocate(self.shard_bytes(elements, self.gradient_itemsize), "gradients", POST_BACKWARD)
-        if layer in self.shards:
+        if layer in self.shards or self.offloaded:
             shard.drop()
         else:
             self.shards[layer] = shard
+
+    def _joined(self, layer: Layer, owners: list[Parameter]) -> Storage:
+        """One flat gradient in the place of the weights' own, added in place to what the micro-batches before have left."""
+        flat, earlier = self.tape.allocate(sum(p.nbytes for p in owners), "gradients"), self.added.pop(layer, None)
+        drop_gradients(owners)
+        if earlier is None:
+            return flat
+        flat.drop()
+        return earlier
+
+
+class AddsUpWhole(FlatParameters):
+    """The same under no_sync: until the last micro-batch of a step nothing is reduced, and every rank adds up whole gradients.
+
+    torch/distributed/fsdp/_runtime_utils.py: _post_backward_hook returns early without `_sync_gradients`. Who does so: accelerate
+    accelerator.py (accumulate, no_sync), lightning fabric (no_backward_sync).
+    """
+
+    def _reduce(self, layer: Layer, owners: list[Parameter]) -> None:
+        if self.final:
+            super()._reduce(layer, owners)
+        elif owners:
+            self.added[layer] = self._joined(layer, owners)

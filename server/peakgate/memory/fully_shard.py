@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.machine import ENDS
+from peakgate.memory.offload import on_host
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import Sharding, drop_all, drop_gradients
 from peakgate.memory.tape import Layer, Parameter, Storage, Tensor
@@ -60,6 +61,7 @@ class FullyShard(Sharding):
         self.census, self.last = census, last
         self.width = ITEMSIZE[formats.compute]
         self.casts = formats.parameters != formats.compute
+        self.offloaded = "parameters" in on_host(self.plan)
         split = profile.splits_ends and bool(census.embedding) and bool(census.head)
         self.embedding = self._unit(census.embedding) if split else None
         self.head = self._unit(census.head if split else (*census.embedding, *census.head), reshards=False)
@@ -144,8 +146,12 @@ class FullyShard(Sharding):
     def end(self) -> None:
         """The root's gradients come last; only shards stay."""
         self._reduce(self.head, self.with_gradients(ENDS))
-        drop_all([each for each in (self.reducing, self.held, self.head.output) if each is not None])
+        units = [unit for layer in self.units.values() for unit in layer]
+        mistargeted = [unit.output for unit in units]  # gathered ahead for frozen layers (finalize_backward)
+        drop_all([each for each in (self.reducing, self.held, self.head.output, *mistargeted) if each is not None])
         self.reducing = self.held = self.head.output = None
+        for unit in units:
+            unit.output = None
 
     # ---- parts of them
     def _unshard(self, unit: Unit) -> None:
@@ -154,6 +160,8 @@ class FullyShard(Sharding):
             return
         inputs = self._float8_shards(unit)
         wide = sum(n * width for n, width in zip(unit.sizes, unit.itemsizes, strict=True) if width == self.width)
+        if self.offloaded:  # _fsdp_param.py, all_gather_inputs: the shards come from the host first
+            inputs.append(self.buffer(-(-sum(unit.sizes) // unit.ranks) * ITEMSIZE[self.plan.formats.parameters], ALL_GATHER))
         if self.casts:
             inputs.append(self.buffer(-(-wide // unit.ranks), ALL_GATHER))
         unit.output = self.buffer(unit.nbytes, ALL_GATHER)
@@ -242,7 +250,7 @@ class FullyShard(Sharding):
         shard = self.tape.allocate(-(-elements // unit.ranks) * self.gradient_itemsize, "gradients", REDUCE_SCATTER)
         if unit.ranks == 1:  # nothing is scattered: a quotient is copied instead (foreach_reduce with a gradient_divide_factor)
             self.buffer(elements * self.gradient_itemsize, REDUCE_SCATTER).drop()
-        if unit.shard is None:
+        if unit.shard is None and not self.offloaded:
             unit.shard = shard
-        else:  # added to the shard of the micro-batches before
+        else:  # added to the shard of the micro-batches before, or copied to the host
             shard.drop()

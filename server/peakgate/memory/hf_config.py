@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from peakgate.memory.clip_config import is_clip, read_clip
 from peakgate.memory.encoder_config import DROPOUT_KEYS, NOTHING, EncoderExtras, dropout_of, encoder_extras, knows
 from peakgate.memory.encoder_config import NAMES as OWN_NAMES
 from peakgate.memory.encoder_config import POSITIONS as OWN_POSITIONS
@@ -79,6 +80,9 @@ class Extras:
 
 def read(config: Config) -> tuple[Transformer, Extras]:
     """The dimensions and the rest; a multimodal config is read at its `text_config`. Missing sizes stay None."""
+    if is_clip(config):
+        transformer, extras, dropout = read_clip(config)
+        return transformer, Extras(encoder=extras, attention_dropout=dropout)
     _, text = _text(config)
     c: Config = {"model_type": config.get("model_type"), **text}
     block = str(c.get("model_type") or "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from peakgate.memory.lengths import patches
 from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
@@ -17,7 +18,7 @@ def input_bytes(plan: Plan, dims: Mapping[str, int]) -> int:
     if plan.architecture.network:
         return plain_network.input_bytes(plan, plan.architecture.network)
     kind = plan.architecture.traits.get("inputs", "tokens")
-    own = {"tokens": _tokens, "pairs": _pairs, "images": _images, "sound": _sound}[kind](plan, dims)
+    own = {"tokens": _tokens, "pairs": _pairs, "images": _images, "sound": _sound, "pictures": _pictures}[kind](plan, dims)
     return own + _padding(plan) + _buffers(plan, dims)
 
 
@@ -32,6 +33,12 @@ def _pairs(plan: Plan, dims: Mapping[str, int]) -> int:
 
 def _images(plan: Plan, dims: Mapping[str, int]) -> int:
     return plan.micro_batch * (dims["channels"] * plan.image**2 * dims["act"] + INT64)
+
+
+def _pictures(plan: Plan, dims: Mapping[str, int]) -> int:
+    """A picture and its text, and a row of positions for each tower (models/clip/modeling_clip.py: position_ids)."""
+    rows = plan.architecture.positions + patches(plan.image, plan.patch)
+    return plan.micro_batch * dims["channels"] * plan.image**2 * dims["act"] + INT64 * (dims["T"] + rows)
 
 
 def _sound(plan: Plan, dims: Mapping[str, int]) -> int:

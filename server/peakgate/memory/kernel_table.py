@@ -34,6 +34,10 @@ to_half      | y=x:2             | x: gx=x
 half_copy(w) | y=w:2             | w: gw=w                                    # autocast's copy of a weight
 product(x,c) | y=out             | c(x): gc=c; x(c): gx=x
 product_bias(x,c,d) | y=out      | x(c): gx=x; c(x): gc=c; d: gd=d
+magnitude(w) | n!=w y=w           | w(n): gw=w                                 # DoRA: over the norm of the adapted weight
+multiply_row(x0,x1) | y=out      | x0(x1): gx0=x0; x1(x0): t=gy gx1=x1 -t      # x1 is one number a column: its gradient is summed
+multiply_row_promoted(x0,x1) | y=out | x0(x1): a=gy > gx0=x0 -a; x1(x0): t=gy gx1=x1 -t
+product_frozen(x,c) | y=out      | x(c): gx=x
 to_adapter   | y=x:adapter       | x: gx=x
 view         | y~x               | x: gx~gy
 heads        | y~x               | x: gx=x                                    # split in heads: its gradient comes back transposed: a copy
@@ -70,25 +74,42 @@ linear_bias_scattered | f=out*tensor y=out -f | x(w): g=gy*tensor gx=x -g; w(x):
 # ---- quantised frozen weights: made whole in the compute format for each product (bitsandbytes autograd/_functions.py, MatMul4Bit)
 linear_quantised | t=w:product y=out -t | w: gw=w; x: t=w:product gx=x -t
 linear_quantised_bias | t=w:product y=out -t | w: gw=w; x: t=w:product gx=x -t; b: gb=b
+# 8-bit weights (bitsandbytes 0.45 autograd/_functions.py, MatMul8bitLt): the input in fp16, its 8-bit copy, a search for outliers, an int32
+# product; the gradient of the input is made of a copy of the whole weight. What the few outlying columns take depends on the data.
+linear_int8  | h=x:2 s=rows:4 c=x:1 a=x:2 n=x:1 -a -n -h i=out:4 f=out:2 y=out -f -i -c -s | w: gw=w; x: t=w:product gx=x -t
+linear_int8_bias | h=x:2 s=rows:4 c=x:1 a=x:2 n=x:1 -a -n -h i=out:4 f=out:2 y=out -f -i -c -s | w: gw=w; x: t=w:product gx=x -t; b: gb=b
+linear_int8_half | s=rows:4 c=x:1 a=x:2 n=x:1 -a -n i=out:4 y=out -i -c -s | w: gw=w; x: t=w:product gx=x -t
+linear_int8_half_bias | s=rows:4 c=x:1 a=x:2 n=x:1 -a -n i=out:4 y=out -i -c -s | w: gw=w; x: t=w:product gx=x -t; b: gb=b
 # nested: the scales, one fp32 number per 64 weights, are made whole first (bitsandbytes functional.py, dequantize_4bit)
 linear_quantised_nested | a=w:4/64 t=w:product -a y=out -t | w: gw=w; x: a=w:4/64 t=w:product -a gx=x -t
 linear_quantised_nested_bias | a=w:4/64 t=w:product -a y=out -t | w: gw=w; x: a=w:4/64 t=w:product -a gx=x -t; b: gb=b
 # ---- attention
 matmul(x0,x1) | y=out             | x0(x1): gx0=x0; x1(x0): gx1=x1
 softmax      | y=x               | x(y): gx=x
+softmax_of_input | y=x           | x(x,y): gx=x                               # torch before 1.11 (github.com/pytorch/pytorch/issues/64000)
 flash(q,k,v) | y=q l!=lse:4 r!=rng | q,k,v(q,k,v,y,l,r): gq=q gk=k gv=v
 flash_textbook(q,k,v) | y=q             | q,k,v(q,k,v,y): gq=q gk=k gv=v
 efficient_plain(q,k,v) | y=q l!=lse32:4 r!=rng | q,k,v(q,k,v,y,l,r): gq=q gk=k gv=v
 efficient(q,k,v,c) | y=q l!=lse32:4 r!=rng | q,k,v(q,k,v,y,l,r,c): gq=q gk=k gv=v
 # ---- loss
 log_softmax  | y=x               | x(y): gx=x
+log_softmax_of_input | y=x       | x(x,y): gx=x
 nll(x,t) | y=four w!=four     | x(x,t,w): gx=x
 logits_textbook | y=out:4 | w: gw=w; x: gx=x                            # Korthikanti et al. 4.3: fp32 logits, nothing else
 loss_textbook(x,t) | y=four | x: gx=x
-# Liger ops/fused_linear_cross_entropy.py: both gradients are made in forward, chunk by chunk
-fused_loss    | g!=w k!=x c=chunk e=chunk -c -e y=four | w,x(k,g): gx~k gw~g
+pick_label(x,t) | y=out          | x(x,t): gx=x                               # gather: scattered into zeros, in place
+log_sum_exp  | t=x y=out -t      | x(x,y): a=x c=x gx=x -a -c                 # FunctionsManual.cpp: grad * (self - result).exp()
+pick_masked  | y=x               | x: gx=x                                    # x[mask]: put into zeros, in place
+exponential  | y=x               | x(y): gx=x
+scale_in_place | y~x             | x: gx=x c=x d=x -d -c                      # of a view: CopySlices copies, clones and divides
+# TRL kernels/chunked_logprob.py: a tile of logits at a time, in forward and again for both gradients, which are summed in fp32 and cast
+fused_loss_tiled | m=tile:act y=rows:4 z!=rows:4 e!=rows:4 -m | x(x,z,e): m=tile:act gx=x; w(x,z,e): gw=w
+fused_loss_tiled_half | m=tile:act y=rows:4 z!=rows:4 e!=rows:4 -m | x(x,z,e): a=x:4 m=tile:act > gx=x; w(x,z,e): c=w:4 > gw=w
 # ---- encoders: patches and frames, tables added as they are, a bias on the scores
 convolve     | y=out             | x(w): gx=x; w(x): gw=w; b: gb=b            # convolution_backward: all of it at once
+convolve_unbiased | y=out        | x(w): gx=x; w(x): gw=w
+pick_rows    | y=out             | x: gx=x                                    # x[arange, index]: put into zeros, in place
+logit_scale  | y=x               | x(w): gx=x; w(x): t=x gw=w -t
 prepend      | y=out             | x: gx~gy; w: gw=w                          # cat with a learned token: the gradient is a view and a sum
 add_table    | y=x               | x: gx~gy; w: gw=w                          # a learned table, shared by the batch
 first_token  | y~x               | x: gx=x                                    # select_backward: zeros of the whole input

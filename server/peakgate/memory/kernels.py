@@ -17,7 +17,7 @@ node follows the generated code.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,25 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Formula:
+    """The rules of a kernel that run together: what they read, their steps, and the operands that they have gradients for."""
+
+    reads: tuple[str, ...]
+    steps: tuple[Step, ...]
+    late: tuple[Step, ...]
+    targets: tuple[str, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Bytes:
+    """A size without a tensor: what a kernel's row calls `out`, and incoming gradients."""
+
+    rows: int
+    width: int
+    itemsize: int
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One row of a kernel table."""
 
@@ -61,6 +80,37 @@ class Kernel:
     rules: tuple[Rule, ...]
     inputs: tuple[str, ...] = ("x",)
     weights: tuple[str, ...] = ()
+    formulas: dict[tuple[int, ...], Formula] = field(default_factory=dict, init=False, compare=False, repr=False)
+    outputs: dict[int, tuple[Step, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def formula(self, active: tuple[int, ...]) -> Formula:
+        """The rules at these places, together."""
+        known = self.formulas.get(active)
+        if known is None:
+            known = self.formulas[active] = _together([self.rules[i] for i in active])
+        return known
+
+    def made(self, outputs: int) -> tuple[Step, ...]:
+        """The steps that make so many outputs; a single one is called y."""
+        known = self.outputs.get(outputs)
+        if known is None:
+            steps = [s for s in self.forward if not s.free][:outputs] if outputs > 1 else [s for s in self.forward if s.name == "y"]
+            known = self.outputs[outputs] = tuple(steps)
+        return known
+
+
+NO_FORMULA = Formula((), (), (), ())
+"""Of a node that is no kernel."""
+
+
+def _together(rules: list[Rule]) -> Formula:
+    steps = tuple(step for rule in rules for step in rule.steps)
+    return Formula(
+        reads=tuple(dict.fromkeys(name for rule in rules for name in rule.reads)),
+        steps=steps,
+        late=tuple(step for rule in rules for step in rule.late),
+        targets=tuple({step.name[1:] for step in steps if step.name[0] == "g"}),
+    )
 
 
 _STEP = re.compile(r"(-?)(\w+)(!?)(?:([=~])(\w+)(?:\*(\w+))?(?::(\w+))?(?:/(\d+))?)?$")

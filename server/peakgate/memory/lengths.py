@@ -21,6 +21,10 @@ class Lengths:
 def lengths_of(job: Job, architecture: Architecture) -> Lengths:
     """What the batch states, else what the model itself is built for; `sequence` is 0 when neither says it."""
     batch, dims = job.batch, architecture.dims
+    if "vision_h" in dims:  # a tower of pictures beside one of text, whose length is the model's own when it is not stated
+        image, patch = batch.image_size or dims["image"], batch.patch_size or dims["patch"]
+        text = batch.target_length or batch.sequence_length or architecture.positions
+        return Lengths(sequence=patches(image, patch), target=text, image=image, patch=patch)
     if "image" in dims:
         image, patch = batch.image_size or dims["image"], batch.patch_size or dims["patch"]
         return Lengths(sequence=sequence_of(job) or patches(image, patch), image=image, patch=patch)

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from peakgate.memory import losses_litgpt, losses_torchtune
+from peakgate.memory.loss_contrastive import contrastive
 from peakgate.memory.machine import ENDS, Machine
+from peakgate.memory.methods import distillation, preferences, rollouts, tiled
 from peakgate.memory.profiles import profile_of
+from peakgate.memory.profiles.liger import loss_kernel
 from peakgate.memory.tape import Tensor
 from peakgate.memory.vocab_parallel import in_place, vocab_parallel
 
@@ -18,8 +21,9 @@ CHUNKS = 8
 def loss_of(machine: Machine, x: Tensor) -> tuple[Tensor, Tensor | None]:
     """(loss, logits that the model's output keeps); lets go of the hidden state `x`, which the forward function names to its end."""
     machine.category = "logits"
-    whole = "plain" if machine.arch.traits.get("objective") == "plain" else "full"
-    name = profile_of(machine.plan.profile).losses.get(machine.plan.loss, machine.plan.loss)
+    objective = machine.arch.traits.get("objective", "")
+    whole = objective if objective in LOSSES else "full"
+    name = profile_of(machine.plan.profile).losses.get(machine.plan.loss, machine.plan.loss) if objective != "contrastive" else whole
     loss, logits = LOSSES[whole if name not in LOSSES or name == "full" else name](machine, x)
     machine.category = "temporaries"
     machine.meter.mark_high("loss")
@@ -83,9 +87,14 @@ def _chunk(machine: Machine, x: Tensor) -> Tensor:
 
 
 def _fused(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
+    """Liger transformers/model/loss_utils.py: labels are padded, then shifted."""
+    tape, dims = machine.tape, machine.dims
+    padded = tape.allocate(8 * (dims["T"] + machine.plan.micro_batch))
+    labels = tape.allocate(8 * dims["T"])
     machine.meter.enter("loss")
-    (loss,) = machine.call("fused_loss", "head", [x], machine.dims["V"])
-    x.storage.drop()
+    (loss,) = machine.call(loss_kernel(machine.plan), "head", [x], dims["V"])
+    for storage in (x.storage, padded, labels):
+        storage.drop()
     return loss, None
 
 
@@ -100,5 +109,10 @@ LOSSES: dict[str, Callable[[Machine, Tensor], tuple[Tensor, Tensor | None]]] = {
     "litgpt_chunked": losses_litgpt.chunked,
     "torchtune_full": losses_torchtune.full,
     "torchtune_chunked": losses_torchtune.chunked,
+    "contrastive": contrastive,
+    **preferences.LOSSES,
+    **rollouts.LOSSES,
+    **tiled.LOSSES,
+    **distillation.LOSSES,
 }
 """The ways by name; each lets go of the hidden state where the name of it ends."""

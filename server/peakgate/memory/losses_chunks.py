@@ -18,9 +18,13 @@ def _split(count: int) -> Kernel:
 
 def pieces(machine: Machine, x: Tensor, positions: list[int]) -> list[Tensor]:
     """Views of `positions` each along the sequence."""
-    kernel = _split(len(positions))
-    shapes = {f"y{i}": (machine.plan.micro_batch * size, x.width, x.itemsize) for i, size in enumerate(positions)}
-    return list(machine.tape.apply(kernel, {"x": x}, shapes, "temporaries").values())
+    return views(machine, x, [machine.plan.micro_batch * size for size in positions])
+
+
+def views(machine: Machine, x: Tensor, rows: list[int]) -> list[Tensor]:
+    """Views of so many rows each."""
+    shapes = {f"y{i}": (size, x.width, x.itemsize) for i, size in enumerate(rows)}
+    return list(machine.tape.apply(_split(len(rows)), {"x": x}, shapes, "temporaries").values())
 
 
 def heads(machine: Machine, parts: list[Tensor], *, copied: bool = False) -> list[Tensor]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from peakgate.memory.blocks import Block, Line
 from peakgate.memory.dtypes import QUANTISED
-from peakgate.memory.kernels import Step
+from peakgate.memory.frozen import is_frozen
+from peakgate.memory.kernels import NO_FORMULA, Step
 from peakgate.memory.library import BLOCKS, KERNELS
 from peakgate.memory.meter import Meter
 from peakgate.memory.pins import Pins
@@ -16,9 +17,9 @@ from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import promoted, roles_of, transposed
 from peakgate.memory.shared_tensors import of_kind
 from peakgate.memory.stacks import sizes_of
-from peakgate.memory.tape import FLOAT32, INT64, Layer, Node, Operand, Parameter, RecomputedError, Storage, Tape, Tensor
+from peakgate.memory.tape import FLOAT32, INT64, Layer, Node, Operand, Parameter, RecomputedError, Shape, Storage, Tape, Tensor
 
-COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head", "q_b", "kv_b"})
+COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head", "q_b", "kv_b", "kv"})
 """Linear layers that tensor parallelism splits by output (Megatron-LM: ColumnParallelLinear)."""
 
 ROW = frozenset({"o", "down"})
@@ -26,13 +27,16 @@ ROW = frozenset({"o", "down"})
 
 JOINED = {"qkv": "q", "gate_up": "gate"}
 """A joined matrix has a bias where its parts have one."""
-ADAPTERS = frozenset({"linear_adapter", "conv1d"})
+ADAPTERS = frozenset({"linear_adapter", "conv1d", "magnitude"})
 """Products with a weight that adapters bring: lora_A and lora_B; one lora_B for each part of a joined matrix (LitGPT lora.py, conv1d)."""
 
 PARTS = {"split_qkv": ("q", "kv", "kv")}
 """Kernels whose outputs are parts of unequal width."""
 ONE_A_HEAD = frozenset({"join_sinks", "flash_sinks"})
 """Operations with a weight of one number a query head (transformers models/gpt_oss/modeling_gpt_oss.py: sinks)."""
+
+EAGER = "core_eager"
+"""How attention cores are called whose weights are tensors: modules return them to their layer (transformers models/*/modeling_*.py)."""
 
 HALF = 2
 """Bytes of a 16-bit number."""
@@ -52,6 +56,8 @@ class Machine:
         self.dims = self.sizes[self.arch.pattern[-1]]
         self.profile = profile_of(plan.profile)
         self.tape = Tape(meter, self.dims)
+        fused = self.profile.linears if plan.fused_weight_gradients else {}
+        self.linears = self.profile.linears_of(plan, fused) if self.profile.linears_of and fused else fused
         self.pins = Pins(meter, self.tape.times)
         self.kinds = {kind: roles_of(plan, kind) for kind in kinds}
         self.kind = self.arch.pattern[-1]
@@ -64,11 +70,17 @@ class Machine:
         self.copies: dict[int, tuple[Layer, Tensor]] = {}
         self.caching = True
         self.model_locals: dict[str, Tensor] = {}  # what the model's own forward still names while the layers run
+        self.named_weights: list[Storage] = []  # of attention, which a layer names to its end and only autograd holds anyway
+        self.beside: Tensor | None = None  # the other tower's output
+        self.tag = ""  # of the special operation that runs
+        self.frozen_stretches: frozenset[int] = frozenset()
         self.leaves: list[tuple[Node, Storage]] = []
         self.special: dict[str, Callable[[Machine, list[Tensor]], Tensor]] = {}  # operations that are more than blocks
+        self.companions: dict[str, Callable[..., list[Tensor]]] = {}  # forward passes of a method's other models, by role
         self.model_output: Callable[[Tensor], Tensor] = lambda output: output  # what sharding does behind the model's forward pass
         self.casts = {"to_compute": self.dims["act"], "to_adapter": self.dims["adapter"], "to_float32": 4, "to_half": 2}
         self.single = plan.micro_batch == 1  # heads before sequence is then a view that a batched matmul takes as it is
+        self.eight_bits = plan.lora is not None and plan.lora.base_dtype == "int8"
         own = self.profile.gathers_inputs or plan.profile == "textbook"
         self.gathers = plan.degrees.sequence_parallel and plan.degrees.tensor > 1 and not own
 
@@ -86,6 +98,7 @@ class Machine:
         if operation == "like":  # the first in the format of the second
             return self.call("to_float32" if args[1].itemsize == FLOAT32 else "to_half", "", args[:1], None)
         if operation in self.special:
+            self.tag = tag
             return [self.special[operation](self, args)]
         if operation in BLOCKS:
             return [self.block(BLOCKS[operation], args, width, tag)]
@@ -98,6 +111,8 @@ class Machine:
             operation = self._adapted(tag) if self.plan.lora and tag in self.plan.lora.targets else "linear_base"
         if self.plan.formats.autocast and operation == "linear_base" and self.dims["weight"] == HALF and args[0].itemsize == HALF:
             return operation  # nothing to cast
+        if operation == "linear_base" and self.eight_bits and self._quantised(tag):
+            return operation
         if self.plan.formats.autocast and operation == "linear_base":
             return "linear_4bit_autocast" if self._quantised(tag) else "autocast_linear"
         if self.plan.formats.autocast and operation in ADAPTERS:
@@ -110,8 +125,11 @@ class Machine:
 
     def _adapted(self, tag: str) -> str:
         """How an adapted layer runs: peft has a module of its own for 4-bit weights."""
+        if self.plan.lora is not None and self.plan.lora.dora:
+            return "lora_dora"
         autocast = "_autocast" if self.plan.formats.autocast else ""
-        name = "lora_quantised" + autocast if self._quantised(tag) else "lora"
+        kind = "lora_int8" if self.eight_bits else "lora_quantised"
+        name = kind + autocast if self._quantised(tag) else "lora"
         return self.roles.get(name, name)
 
     def block(self, block: Block, args: list[Tensor], width: int | None, tag: str = "", *, locals_stay: bool = False) -> Tensor:
@@ -129,6 +147,8 @@ class Machine:
                 value.storage.drop()
             raise
         result = scope.pop("return")
+        if not self.tape.recording and block.name.startswith(EAGER):
+            self.named_weights.append(scope["w"].storage.hold())
         if locals_stay:
             self.model_locals = scope
             return result
@@ -161,13 +181,15 @@ class Machine:
         operation = promoted(operation, args)
         kernel = KERNELS[self._variant(operation, tag)]
         operands: dict[str, Operand] = dict(zip(kernel.inputs, args, strict=True))
-        steps = [s for s in kernel.forward if not s.free][:outputs] if outputs > 1 else [s for s in kernel.forward if s.name == "y"]
-        rows = self._rows(operation, tag, args[0])
-        parts = [self.dims[name] for name in PARTS.get(operation, ())]
-        widths = parts or [self._width(s, operands, args[0], width, outputs) for s in steps]
-        shapes = {s.name: (rows, wide, self._itemsize(s, operands, args)) for s, wide in zip(steps, widths, strict=True)}
+        steps, rows = kernel.made(outputs), self._rows(operation, tag, args[0])
+        parts = iter(PARTS.get(operation, ()))
+        shapes: dict[str, Shape] = {}
+        for step in steps:
+            part = next(parts, None)
+            wide = self.dims[part] if part else self._width(step, operands, args[0], width, outputs)
+            shapes[step.name] = rows, wide, self._itemsize(step, operands, args)
         for name in kernel.weights:
-            operands[name] = self._weight(operation, name, tag, args[0], width)
+            operands[name] = self.weight(operation, name, tag, args[0], width)
         made = self.tape.apply(kernel, operands, shapes, self.category)
         for tensor in made.values():
             tensor.transposed = transposed(operation, args[0])
@@ -182,12 +204,14 @@ class Machine:
 
     def _rows(self, operation: str, tag: str, x: Tensor) -> int:
         """Rows of the output: whole behind a column-parallel layer, split along the sequence behind a row-parallel one."""
-        if f"rows.{tag}" in self.dims:
-            return self.dims[f"rows.{tag}"]
+        if tag and (rows := self.dims.get(f"rows.{tag}")) is not None:
+            return rows
         if operation in self.profile.rows:
             return self.dims[self.profile.rows[operation]]
         if operation.startswith("linear") and self.profile.gathers_inputs:
             return x.rows
+        if tag == "kv":  # of the encoder's output, whose tokens are others than the decoder's
+            return x.rows * (self.dims["tensor"] if self.gathers else 1)
         if operation.startswith(("linear", "logits")):
             return self.dims["T"] if tag in COLUMN and x.rows == self.dims["Ts"] else self.dims["Ts"] if tag in ROW else x.rows
         return self.dims["Ts"] if operation == "embedding" and tag == "V" else x.rows
@@ -214,12 +238,13 @@ class Machine:
             return operation
         bias = not self.arch.biases.isdisjoint((tag, JOINED.get(tag, tag))) and operation != "linear_adapter"
         if operation != "linear_adapter" and self._quantised(tag):
+            if self.eight_bits:
+                return ("linear_int8_half" if self.plan.formats.compute == "float16" else "linear_int8") + ("_bias" if bias else "")
             nested = "_nested" if self.plan.lora and self.plan.lora.double_quant else ""
             return self.roles["linear_quantised"] + nested + ("_bias" if bias else "")
         where = ("_gathered" if tag in COLUMN else "_scattered" if tag in ROW else "") if self.gathers else ""
         name = ("linear_bias" if bias else "linear") + where
-        fused = self.profile.linears if self.plan.fused_weight_gradients else {}
-        return fused.get(f"{name}.{tag}") or fused.get(name, name)
+        return self.linears.get(f"{name}.{tag}") or self.linears.get(name, name)
 
     def _quantised(self, tag: str) -> bool:
         """Every linear layer but those that the framework leaves whole."""
@@ -230,7 +255,7 @@ class Machine:
         (half,) = self.call("to_half", "", [x], None)
         tensors = {"x": half}
         for name, copy_name in (("w", "c"), ("b", "d")) if tag in self.arch.biases and operation == "linear" else (("w", "c"),):
-            tensors[copy_name] = self.half_copy(self._weight("linear_base" if operation == "linear" else operation, name, tag, x, width))
+            tensors[copy_name] = self.half_copy(self.weight("linear_base" if operation == "linear" else operation, name, tag, x, width))
         kernel = KERNELS["product_bias" if "d" in tensors else "product"]
         try:
             return self.tape.apply(kernel, {**tensors}, {"y": (self._rows("linear", tag, x), width, 2)}, self.category)["y"]
@@ -254,11 +279,12 @@ class Machine:
         return copy
 
     # ---- weights
-    def _weight(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> Parameter:
+    def weight(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> Parameter:
         """The next weight of this layer: made on the first run, found again when the layer is run again."""
         known, i = self.parameters.setdefault(self.layer, []), self.cursor.get(self.layer, 0)
-        if name == "w" and i > 0 and (tag == "V" or (tag == "head" and self.arch.tied)):
-            tied = next((weight for weight in known[:i] if weight.name == "embedding.V"), None)
+        if name == "w" and i > 0 and self._is_shared(tag):
+            shared = "embedding.positions" if tag == "positions" else "embedding.V"
+            tied = next((weight for weight in known[:i] if weight.name == shared), None)
             if tied is not None:
                 tied.shape = (width or 1, x.width)
                 return tied
@@ -273,11 +299,20 @@ class Machine:
                 elements=self._elements(operation, name, tag, x, width),
                 shape=(width or 1, x.width) if name == "w" and operation.startswith(("linear", "experts")) else None,
                 itemsize=self.dims["adapter" if adapter else "weight"],
-                trainable=adapter or (lora is None and tag not in self.arch.frozen),
+                trainable=adapter or (lora is None and tag not in self.arch.frozen and not self._frozen(operation, tag)),
                 resident=self.plan.formats.resident_gradients,
             )
         )
         return known[-1]
+
+    def _is_shared(self, tag: str) -> bool:
+        """Whether a table may have been used before: words by a decoder, a tied head; positions where both stacks have one table."""
+        return tag == "V" or (tag == "head" and self.arch.tied) or (tag == "positions" and "shared_positions" in self.arch.flags)
+
+    def _frozen(self, operation: str, tag: str) -> bool:
+        """Whether the job leaves a weight at this place untrained."""
+        name, numbered = _weight_name(operation, tag), self.layer[0] in self.frozen_stretches
+        return is_frozen(self.plan.frozen, self.arch, name, self.kind, layer=self.layer != ENDS, numbered=numbered)
 
     def _elements(self, operation: str, name: str, tag: str, x: Tensor, width: int | None) -> int:
         if operation.startswith(("embedding", "convolve")):
@@ -293,6 +328,8 @@ class Machine:
         if operation == "experts_mm":
             k = self.dims["k"]
             return self.dims["E"] * (x.width // k) * ((width or k) // k)
+        if operation == "magnitude":
+            return width or 1
         if operation == "conv1d":
             return self.dims["rank"] * (width or 1)
         if operation.startswith(("linear", "logits", "fused_loss")):
@@ -303,12 +340,16 @@ class Machine:
     def run_layer(self, layer: Layer, kind: str, x: Tensor) -> Tensor:
         """One layer of the given kind on its own weights."""
         before = self.layer, self.tape.layer, self.kind
-        self.layer, self.tape.layer, self.cursor[layer] = layer, layer, 0
+        pool = self.tape.pool
+        self.layer, self.tape.layer, self.cursor[layer], self.tape.pool = layer, layer, 0, self.tape.pool_of(layer)
         self.enter(kind)
         try:
             return self.block(BLOCKS[self.roles["layer"]], [x], None)
         finally:
+            while self.named_weights:
+                self.named_weights.pop().drop()
             self.layer, self.tape.layer, kind = before
+            self.tape.pool = pool
             self.enter(kind)
 
     def trait(self, name: str, default: str) -> str:
@@ -323,7 +364,7 @@ class Machine:
 
     def leaf(self, x: Tensor) -> Tensor:
         """A tensor that asks for a gradient itself; the graph holds it and its gradient to the end (peft: enable_input_require_grads)."""
-        node = Node([], {}, self.tape.layer, run=lambda _: None)
+        node = Node(NO_FORMULA, {}, self.tape.layer, run=lambda _: None)
         self.leaves.append((node, x.storage.hold()))
         x.storage.hold()
         return replace(x, node=node, output="y")

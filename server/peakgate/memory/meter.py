@@ -68,7 +68,7 @@ class Meter:
             if self.live > self.high_live:
                 self.high_live = self.live
             if self.blocks > self.high_blocks:
-                self.high_blocks, self.high_by = self.blocks, dict(self.by)
+                self.high_blocks, self.high_by = self.blocks, self.by.copy()
         self.numbers += 1
         if self.events is not None and nbytes:
             self.events.append((self.numbers, nbytes))
@@ -95,6 +95,14 @@ class Meter:
         else:
             self.by[old] -= block
             self.by[new] += block
+
+    def live_now(self) -> int:
+        """Live bytes at this moment."""
+        return self.live
+
+    def blocks_now(self, category: str) -> int:
+        """Blocks of a category at this moment."""
+        return self.by[category]
 
     def enter(self, phase: str) -> None:
         """Closes the current phase and starts another; a phase that comes again keeps its highest moment."""
@@ -135,7 +143,7 @@ class Meter:
             self.high_by = {key: size + more * net_by[key] for key, size in self.high_by.items()}
         self.high_live += max(0, more * net_live)
         self.high_live = max(self.high_live, outer[0])
-        if outer[1] > self.high_blocks:
+        if outer[1] >= self.high_blocks:  # of equal ones the first
             self.high_blocks, self.high_by = outer[1], outer[2]
         self.live += more * net_live
         self.blocks += more * net_blocks

@@ -8,6 +8,7 @@ from functools import lru_cache
 from peakgate.memory import hf_config
 from peakgate.memory.architecture import Architecture, Family
 from peakgate.memory.catalog.models import find_model
+from peakgate.memory.clip_config import default_sizes
 from peakgate.memory.encoder_config import defaults_of
 from peakgate.memory.extra_sizes import correction_bytes, extra_sizes, head_dim_of, latent_of
 from peakgate.memory.families import FAMILIES, LLAMA, STAND_INS
@@ -121,6 +122,8 @@ def _with_dimensions(t: Transformer, extras: Extras) -> Described:
     if not t.vocab_size:
         undecided += ("model: vocab_size is not stated; embedding and logits are left out",)
     undecided += _uncounted_head(t, FAMILIES[key], extras)
+    if t.block == "clip" and not extras.encoder.sizes:
+        undecided += ("model.transformer: the tower of pictures is not stated, so ViT-B/32's is counted; give an hf_config",)
     return Described(architecture=architecture_of(t, FAMILIES[key], extras, stand_in), undecided=undecided)
 
 
@@ -231,6 +234,8 @@ def _positions(t: Transformer, family: Family) -> int:
 def _own_dims(t: Transformer, family: Family, extras: Extras, stand_in: str) -> dict[str, int]:
     """Sizes that only encoders have: token types, buckets, pictures, sound, the encoder's own feed-forward part."""
     sizes = defaults_of(stand_in or _family_key(t, extras)) | dict(extras.encoder.sizes)
+    if t.block == "clip":
+        sizes = default_sizes() | sizes
     if not family.encoder:
         return sizes
     return {"encoder_layers": t.encoder_layers or 0, "encoder_f": t.ffn_hidden_size or 4 * (t.hidden_size or 0)} | sizes
@@ -243,7 +248,7 @@ def _dims(t: Transformer, family: Family, extras: Extras, rotary: int) -> dict[s
     f = (t.expert_ffn_hidden_size if t.experts else None) or t.ffn_hidden_size or 4 * h
     sizes = {"h": h, "q": a * d, "kv": n * d, "a": a, "n": n, "d": d, "f": f, "L": (t.layers or 0) + (t.encoder_layers or 0)}
     further = {"mtp": t.mtp_layers or 0, "h2": 2 * h}
-    joined = {"qkv": (a + 2 * n) * d, "f2": 2 * f, "kh": k * h, "kf2": 2 * k * f}
+    joined = {"qkv": (a + 2 * n) * d, "kv2": 2 * n * d, "f2": 2 * f, "kh": k * h, "kf2": 2 * k * f}
     rope = {"rope": int(rotary * family.rope_tables), "rotary": a * rotary, "unrotated": 0 if t.block == "phi3" else a * (d - rotary)}
     window = (t.sliding_window or 0) if family.windowed else 0
     sizes |= routed_sizes(replace(t, mla=latent_of(t, family)))

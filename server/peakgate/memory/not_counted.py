@@ -2,50 +2,59 @@
 
 from __future__ import annotations
 
+from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.job import Job
+from peakgate.memory.methods.not_counted import of_method, of_phases
+from peakgate.memory.not_counted_runtime import runtime_not_counted
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import PROFILES, profile_of
 from peakgate.memory.uncounted_placement import uncounted_placement
 
+PEFT = ("huggingface", "deepspeed")
+"""Frameworks whose adapters are peft's."""
+
 
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:
     """What the job states that this version does not count: the answer is then UNDECIDED, never silently wrong."""
-    method, profile, out = job.method, profile_of(plan.profile), []
+    profile, out = profile_of(plan.profile), []
     if plan.architecture.network:
         out += _not_counted_of_operations(plan)
     elif plan.framework not in PROFILES:
         out.append(f"framework.name: {plan.framework} has no kernel profile in this version; figures are those of huggingface")
-    if method.name not in (None, "pretrain", "sft"):
-        out.append(f"method.name: {method.name} keeps more than one model or batch, which this version does not count")
-    if method.reference not in (None, "none") or method.critic or method.teacher or method.reward:
-        out.append("method: a second resident model is not counted in this version")
+    out += of_method(job, plan)
     if profile.blocks and plan.architecture.block not in profile.blocks:
         out.append(f"model: {plan.framework} has no kernels of the block {plan.architecture.block!r}; figures are partly huggingface's")
-    if plan.offload_parameters or (plan.offload_activations and (plan.checkpointing != "full" or plan.reentrant)):
-        out.append("offload: parameters, and activations that are no checkpoints, are counted as if they stayed on the GPU")
-    layers = profile.compiles_layers(plan)
-    if (job.precision.compute == "float8" or job.precision.fp8) and not layers:
-        out.append("precision: 8-bit products are counted as 16-bit ones")
+    out += runtime_not_counted(job, plan)
     if plan.checkpointing == "memory-budget":
-        out.append("checkpointing.mode: memory-budget is counted as none")
+        out.append("checkpointing.mode: memory-budget is counted as none, but for a budget of 0 in layers that are compiled one by one")
     own = plan.framework == "megatron"
-    if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own:
-        out.append("checkpointing.modules: only core_attn is counted")
-    if (plan.compiled and not profile.compiled and not layers) or job.framework.cuda_graphs not in (None, "none"):
-        out.append("framework: compiled kernels and CUDA graphs are not counted")
-    if job.frozen or (job.evaluate.micro_batch_size or 0) > 0 or job.save.full_state_dict:
-        out.append("frozen, evaluate and save are not counted")
-    if job.lora and job.lora.method == "dora":
-        out.append("lora.method: DoRA's norms of weights are not counted")
-    if plan.lora and plan.lora.base_dtype == "int8":
-        out.append("lora.base_dtype: products of 8-bit weights are counted as those of 4-bit ones")
-    listed = own or profile.per_operation
+    wrapped = plan.checkpointing == "selective" and bool(plan.recomputed)
+    if job.checkpointing.modules and set(job.checkpointing.modules) != {"core_attn"} and not own and not wrapped:
+        out.append("checkpointing.modules: only core_attn and mlp of Hugging Face's models are counted")
+    out += of_phases(job, plan)
+    if plan.lora and plan.lora.dora:
+        out += _not_counted_of_dora(plan)
+    if plan.lora and plan.lora.base_dtype == "int8" and plan.framework not in PEFT:
+        out.append(
+            f"lora.base_dtype: products of 8-bit weights are counted as peft and bitsandbytes run them; {plan.framework} has its own"
+        )
+    listed = own or profile.per_operation or wrapped
     if plan.checkpointing == "selective" and plan.attention != "eager" and plan.profile != "textbook" and not listed:
         out.append("checkpointing.mode: selective recomputes only an eager attention core; a list of operations is counted as none")
     out += uncounted_placement(job, plan)
     if own:
         out += _not_counted_of_megatron(plan)
     return tuple(out)
+
+
+def _not_counted_of_dora(plan: Plan) -> list[str]:
+    """DoRA is counted as peft runs it on whole weights; experts and joined matrices of other libraries have no magnitudes."""
+    out = []
+    if plan.formats.autocast or (plan.lora is not None and plan.lora.base_dtype in QUANTISED):
+        out.append("lora.method: DoRA's norms under autocast, or of quantised weights, are not counted")
+    if plan.framework not in PEFT:
+        out.append(f"lora.method: DoRA is counted as peft runs it; {plan.framework} has its own")
+    return out
 
 
 def _not_counted_of_operations(plan: Plan) -> list[str]:

@@ -7,6 +7,7 @@ states in blocks of 256 with one fp32 scale each); transformers optimization.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -67,3 +68,16 @@ TEMPORARIES: dict[tuple[str, str], StepTemporary] = {
 def step_temporary(name: str, implementation: str) -> StepTemporary:
     """What a step of this optimizer allocates for a moment; nothing for fused kernels and for SGD."""
     return TEMPORARIES.get((name, implementation), StepTemporary())
+
+
+def temporary_events(nbytes: int, elements: Sequence[int], temporary: StepTemporary, numbered_to: int) -> list[tuple[int, int]]:
+    """The step's temporaries as (allocation number, bytes), negative to free: foreach kernels make those of every weight and then let them
+    go, a loop those of one weight after the other."""
+    together = temporary.all > 0 or not temporary.largest
+    pieces = 1 if together else max(1, round(temporary.largest))
+    whole = sum(elements) if together else pieces * max(elements, default=1)
+    sizes = [(i, nbytes * count // whole) for i, count in enumerate((e for e in elements for _ in range(pieces)), numbered_to + 1)]
+    made, freed = [(i, size) for i, size in sizes if size], [(i, -size) for i, size in sizes if size]
+    if together:
+        return made + freed
+    return [event for at in range(0, len(made), pieces) for event in (*made[at : at + pieces], *freed[at : at + pieces])]

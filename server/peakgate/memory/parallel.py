@@ -12,11 +12,15 @@ from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.plan import Plan
 from peakgate.memory.routed import SPLIT_BY_TENSOR as ROUTED
 from peakgate.memory.routed import routed_dims
+from peakgate.memory.runtime import MULTIPROCESSORS
+
+TILE_TOKENS, TILE_WORDS = 4096, 32768
+"""TRL 1.16 kernels/chunked_logprob.py: TOKEN_CHUNK_SIZE; trainer/utils.py: _CHUNKED_LOGPROB_CHUNK_SIZE."""
 
 SPLIT_PARTS = ("rotary_kv", "unrotated_kv", "fd", "fs", "ropes", "nopes", "values", "kvb")
 """Parts of heads, and the widths of dense layers and shared experts."""
 
-SPLIT_BY_TENSOR = ("q", "kv", "a", "n", "f", "V", "qkv", "f2", "kf2", "rotary", "unrotated", *SPLIT_PARTS, *ROUTED)
+SPLIT_BY_TENSOR = ("q", "kv", "a", "n", "f", "V", "qkv", "kv2", "f2", "kf2", "rotary", "unrotated", *SPLIT_PARTS, *ROUTED)
 
 
 def divided(size: int, degree: int) -> int:
@@ -65,8 +69,15 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         "scores": dims["a"] * plan.sequence,
         "scores_and_sink": dims["a"] * (plan.sequence + 1),
         "positions": arch.positions,
-        "chunk": _loss_chunk(tokens, dims["h"], dims["V"]),
+        "multiprocessors": MULTIPROCESSORS.get(plan.capability or (0, 0), max(MULTIPROCESSORS.values())),
+        "tile": min(plan.micro_batch * answer_tokens(plan), TILE_TOKENS) * TILE_WORDS,
+        **(_loss_chunk(tokens, dims["h"], dims["V"]) if plan.loss == "fused" else {}),
     }
+
+
+def answer_tokens(plan: Plan) -> int:
+    """Tokens of a sequence that a method's loss reads: each but the first may be one of the answer."""
+    return max(1, min(plan.completion or plan.sequence, plan.sequence - 1))
 
 
 _WIDTH = {"q": "q", "k": "kv", "v": "kv"}
@@ -77,10 +88,14 @@ def _merged(plan: Plan) -> list[str]:
     return [part for part in _WIDTH if plan.lora and part in plan.lora.targets]
 
 
-def _loss_chunk(tokens: int, hidden: int, vocabulary: int) -> int:
-    """Elements of the logits of one chunk of a fused loss (Liger ops/fused_linear_cross_entropy.py: as wide as the input)."""
-    pieces = divided(vocabulary, hidden)
-    return (1 << (divided(tokens, pieces) - 1).bit_length()) * vocabulary
+def _loss_chunk(tokens: int, hidden: int, vocabulary: int) -> dict[str, int]:
+    """Elements of one chunk of a fused loss: its logits, those of the chunk before, its hidden states.
+
+    Liger ops/fused_linear_cross_entropy.py: as many rows as make the logits about as large as the input, a power of two.
+    """
+    rows = 1 << (divided(tokens, divided(vocabulary, hidden)) - 1).bit_length()
+    own = min(rows, tokens)
+    return {"chunk": own * vocabulary, "chunk_before": own * vocabulary if rows < tokens else 0, "chunk_hidden": own * hidden}
 
 
 def weight_itemsize(plan: Plan) -> int:

@@ -39,5 +39,5 @@ class Pins:
         for layer, storage in pins.values():
             more = self.times[layer[0]] - 1  # of the equal layers that were not walked
             if storage.holders == 1:
-                self.meter.sub(more * storage.nbytes, more * storage.block, storage.category, storage.number)
+                self.meter.sub(more * storage.nbytes, more * storage.block, storage.category, storage.number, storage.stream)
             storage.drop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peakgate.memory.architecture import Architecture
+from peakgate.memory.frozen import NOTHING, Frozen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class LoraPlan:
     base_dtype: str
     double_quant: bool
     adapter_dtype: str
+    dora: bool = False
+    """Each output is scaled by a learned magnitude (`dora.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,20 @@ class Degrees:
     """Ranks over which the states of experts are divided; 0: `shard`, as all else."""
     whole_experts: bool = False
     """Experts are not split by tensor parallelism, whose ranks they take as expert parallel ones (torchtitan: etp = 1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Companion:
+    """Another resident model of a training method, with the plan of its own pass; `trained`: it has gradients and states as the policy has.
+
+    `shares_weights`: it is the policy itself without its adapters; `caches`: it keeps the keys and values of all layers while it runs.
+    """
+
+    role: str
+    plan: Plan
+    trained: bool = False
+    shares_weights: bool = False
+    caches: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +110,9 @@ class Plan:
     fused_kernels: frozenset[str] = frozenset()
     compiled: bool = False
     """torch.compile, as far as the profile says what it makes of a layer."""
+    earlier_kernels: tuple[tuple[str, str], ...] = ()
+    """Kernels of the stated versions that stand in the place of today's (`earlier.py`)."""
+    cuda_graphs: str = "none"
     pins_inputs: bool = False
     """bitsandbytes keeps the input of a 4-bit product as long as the graph lives (before 0.43: MatMul4Bit, ctx.tensors)."""
     expandable_segments: bool = False
@@ -105,9 +125,15 @@ class Plan:
     overlap_comm: bool = False
     max_live_elements: int = 1_000_000_000
     workspace_bytes: int = 8_519_680
+    context_bytes: int = 300_000_000
+    """What the process takes of the card before its first tensor."""
     capability: tuple[int, int] | None = None
     """CUDA compute capability of the card, when it is known."""
     transformer_engine: bool = False
+    fp8: str = ""
+    """The recipe of 8-bit products, where the profile counts them."""
+    fp8_parameters: bool = False
+    """Weights of 8-bit products have no 16-bit form at all."""
     fused_weight_gradients: bool = False
     """Products add weight gradients to the main gradients themselves (Megatron-LM: gradient accumulation fusion)."""
     vocabulary_multiple: int = 0
@@ -118,3 +144,23 @@ class Plan:
     offload_optimizer: bool = False
     offload_parameters: bool = False
     offload_activations: bool = False
+    frozen: Frozen = NOTHING
+    """What is not trained."""
+    asks_at_input: bool = False
+    """Under checkpointing the embedded tokens ask for a gradient even where the embedding is frozen."""
+    companions: tuple[Companion, ...] = ()
+    """Other models of the training method."""
+    sequences: int = 1
+    """Of an example, all in `micro_batch`."""
+    completion: int = 0
+    """Tokens of the answer in each sequence, where a method's loss reads only those."""
+    evaluation_batch: int = 0
+    """Sequences of a micro-batch of the evaluation inside the run; 0 without one."""
+    saves_whole: bool = False
+    """A full state dict is written …"""
+    saves_on_gpu: bool = False
+    """… whose tensors stay on the GPU until all are there."""
+    engine_bytes: int = 0
+    """Of a generation engine on the same card …"""
+    engine_sleeps: bool = False
+    """… that gives its memory back while the policy is trained."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import overload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,39 @@ class TimelinePoint:
     phase: str
     label: str
     allocated_bytes: int
+
+
+class Timeline(Sequence[TimelinePoint]):
+    """The points of a timeline, made when they are first read."""
+
+    def __init__(self, make: Callable[[], Iterable[TimelinePoint]] = tuple) -> None:
+        self._make = make
+
+    @cached_property
+    def _points(self) -> tuple[TimelinePoint, ...]:
+        return tuple(self._make())
+
+    @overload
+    def __getitem__(self, index: int) -> TimelinePoint: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[TimelinePoint]: ...
+
+    def __getitem__(self, index: int | slice) -> TimelinePoint | Sequence[TimelinePoint]:
+        """A point, or some."""
+        return self._points[index]
+
+    def __len__(self) -> int:
+        """How many points."""
+        return len(self._points)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the points are the same."""
+        return isinstance(other, Sequence) and self._points == tuple(other)
+
+    def __hash__(self) -> int:
+        """By its points."""
+        return hash(self._points)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +78,7 @@ class Prediction:
     pipeline_stage: int
     rank_reason: str
     ledger: tuple[LedgerLine, ...]
-    timeline: tuple[TimelinePoint, ...]
+    timeline: Sequence[TimelinePoint]
     group: str
     """The calibration group: framework, sharding, precision."""
     undecided: tuple[str, ...] = ()

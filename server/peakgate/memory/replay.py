@@ -25,7 +25,7 @@ class Script:
     """What a run allocates: the events of `load`, of which the rest stays, and `resident`; then each step's events.
 
     Events are (allocation number, bytes), with negative bytes to free it; `streams` names the CUDA stream of those that are not made on
-    the compute stream. What a step leaves is freed when the next one begins (torch.optim.Optimizer.zero_grad).
+    the compute stream. What a step leaves is freed when the next one begins (torch.optim.Optimizer.zero_grad), unless it `stays`.
     """
 
     resident: Sequence[int]
@@ -35,19 +35,21 @@ class Script:
     """States that the optimizer makes in its first step (torch.optim.Adam: lazily)."""
     streams: Mapping[int, str] = field(default_factory=dict)
     expandable: bool = False
+    stays: bool = False
 
 
 def play(script: Script, cap_bytes: int | None = None) -> Replayed:
     """Plays a script; raises OutOfMemoryError under a cap that is too small."""
     allocator = (ExpandableAllocator if script.expandable else CachingAllocator)(cap_bytes)
-    _events(allocator, script.load, {})
+    _events(allocator, script.load, script.streams, {})
     _stays(allocator, script.resident)
+    blocks: dict[int, Block] = {}
     for i, events in enumerate(script.steps):
-        left = _events(allocator, events, script.streams)
+        _events(allocator, events, script.streams, blocks)
         if not i:
             _stays(allocator, script.late)
-        for block in left:
-            allocator.free(block)
+        while blocks and not script.stays:
+            allocator.free(blocks.popitem()[1])
     return Replayed(allocated_bytes=allocator.highest_allocated, reserved_bytes=allocator.highest_reserved)
 
 
@@ -57,16 +59,14 @@ def _stays(allocator: CachingAllocator, sizes: Iterable[int]) -> None:
             allocator.malloc(nbytes)
 
 
-def _events(allocator: CachingAllocator, events: Iterable[tuple[int, int]], streams: Mapping[int, str]) -> list[Block]:
-    """Allocates and frees by number; the blocks that are left."""
+def _events(allocator: CachingAllocator, events: Iterable[tuple[int, int]], streams: Mapping[int, str], blocks: dict[int, Block]) -> None:
+    """Allocates and frees by number; `blocks` are those that are there before and after."""
     malloc, free, stream_of = allocator.malloc, allocator.free, streams.get
-    blocks: dict[int, Block] = {}
     for number, nbytes in events:
         if nbytes > 0:
             blocks[number] = malloc(nbytes, stream_of(number, ""))
         elif number in blocks:
             free(blocks.pop(number))
-    return list(blocks.values())
 
 
 def replay(resident: Iterable[int], steps: Iterable[Iterable[tuple[int, int]]], cap_bytes: int | None = None) -> Replayed:

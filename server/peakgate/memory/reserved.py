@@ -1,51 +1,25 @@
-"""From allocated bytes to what the caching allocator reserves, and to what a card must have."""
+"""Reserved and required bytes from a replay of every allocation through the caching allocator."""
 
 from __future__ import annotations
 
-from peakgate.memory.flat_buffers import ranks_of, run_events
+from collections.abc import Sequence
+
+from peakgate.memory.flat_buffers import ranks_of, run_events, streams_of
 from peakgate.memory.meter import Event
 from peakgate.memory.optimizers import ROWS
-from peakgate.memory.parallel import rank_dims
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
-from peakgate.memory.pools import COMPUTE
 from peakgate.memory.prediction import LedgerLine
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.ratios import ratios_of
 from peakgate.memory.replay import Script, play, smallest_cap
+from peakgate.memory.states import COUNTER_BYTES, counters_of
 from peakgate.memory.step import Walk, walk
 
-FP32 = 4
+STATES = ("parameters", "master_weights", "optimizer_states", "gradients")
+"""Categories of which every weight has a tensor."""
 
 
-def by_ratio(plan: Plan, stage: Stage, walked: Walk, base: int, allocated: int) -> tuple[int, int]:
-    """Reserved and required bytes by the table that was fitted to replays; a profile that rounds nothing reserves what it allocates.
-
-    `base`: resident bytes, which are the compute stream's.
-    """
-    if not profile_of(plan.profile).rounds:
-        return allocated, allocated
-    reserved, required = ratios_of(plan)
-    compute, others = pool_bytes(plan, stage, walked, base)
-    return max(allocated, int(compute * reserved) + others), int(allocated * required)
-
-
-def pool_bytes(plan: Plan, stage: Stage, walked: Walk, base: int) -> tuple[int, int]:
-    """(compute stream, other streams): what each stream's pools hold at their highest, whenever it is.
-
-    The loss leaves a hole: the logits are freed before their gradients come, and of the place of an fp32 copy and a 16-bit one the
-    first fp32 gradient leaves what is too small for the second. So 14 bytes a logit are reserved where 12 are live.
-    """
-    others = sum(size for stream, size in walked.pools.items() if stream != COMPUTE)
-    highest = walked.pools.get(COMPUTE, 0)
-    whole = plan.loss == "full" and stage.heads and not plan.keep_logits and not profile_of(plan.profile).compiles_loss(plan)
-    dims = rank_dims(plan)
-    hole = dims["act"] * dims["T"] * dims["V"] if whole and dims["act"] < FP32 else 0
-    at_loss = [walked.highs["backward"].blocks, walked.highs["loss"].blocks + hole] if hole and "loss" in walked.highs else [0]
-    return base + max(highest, min(highest, *at_loss) + hole), others
-
-
-def replayed(plan: Plan, stage: Stage, resident: list[LedgerLine], allocated: int) -> tuple[int, int]:
+def replayed(plan: Plan, stage: Stage, resident: Sequence[LedgerLine], allocated: int) -> tuple[int, int]:
     """Reserved and required bytes from a replay of three steps: the first without optimizer states, then two in steady state."""
     recorded = walk(plan, stage, record=True)
     scripts = scripts_of(plan, stage, recorded, resident)
@@ -53,11 +27,14 @@ def replayed(plan: Plan, stage: Stage, resident: list[LedgerLine], allocated: in
     return max(seen.reserved_bytes, allocated), max(allocated, smallest_cap(script, seen))
 
 
-def scripts_of(plan: Plan, stage: Stage, recorded: Walk, resident: list[LedgerLine]) -> list[Script]:
+def scripts_of(plan: Plan, stage: Stage, recorded: Walk, resident: Sequence[LedgerLine]) -> list[Script]:
     """What a run of this plan allocates, on each rank worth a replay."""
     if profile_of(plan.profile).flat_buffers:
         runs = [run_events(plan, stage, recorded, resident, rank) for rank in ranks_of(plan)]
-        return [Script(load=load, resident=(), steps=[step] * 2, expandable=plan.expandable_segments) for load, step in runs]
+        streams = streams_of(plan, stage, recorded)
+        return [
+            Script(load=load, resident=(), steps=[step] * 2, streams=streams, expandable=plan.expandable_segments) for load, step in runs
+        ]
     late = [line for line in resident if line.category == "optimizer_states" and recorded.states.lazy_optimizer]
     return [
         Script(
@@ -66,6 +43,7 @@ def scripts_of(plan: Plan, stage: Stage, recorded: Walk, resident: list[LedgerLi
             late=resident_sizes(plan, recorded, late),
             streams=recorded.streams,
             expandable=plan.expandable_segments,
+            stays=not plan.set_to_none,
         )
     ]
 
@@ -74,22 +52,22 @@ def _steps(plan: Plan, recorded: Walk) -> list[tuple[Event, ...]]:
     """The first step and two in steady state; gradients that stay are not made again."""
     if plan.set_to_none:
         return [recorded.events] * 3
-    return [recorded.events + recorded.events[recorded.repeats_from :] * 2]
+    again = recorded.events[recorded.repeats_from :]
+    return [recorded.events[: recorded.repeats_from], again, again]
 
 
-def resident_sizes(plan: Plan, walked: Walk, resident: list[LedgerLine]) -> list[int]:
+def resident_sizes(plan: Plan, walked: Walk, resident: Sequence[LedgerLine]) -> list[int]:
     """One size for each weight and each of its states, as the allocator sees them; the rest line by line."""
-    total = {
-        line.category: line.bytes for line in resident if line.category in ("parameters", "master_weights", "optimizer_states", "gradients")
-    }
+    total = {line.category: line.bytes for line in resident if line.category in STATES}
     elements = max(1, sum(w.elements * w.count for w in walked.weights))
     trained = max(1, sum(w.elements * w.count for w in walked.weights if w.trainable))
-    sizes: list[int] = []
+    counters = counters_of(plan, walked.weights) if total.get("optimizer_states") else 0
+    states, copies = total.get("optimizer_states", 0) - COUNTER_BYTES * counters, max(1, round(ROWS[plan.optimizer].copies))
+    sizes = [COUNTER_BYTES] * counters
     for weight in walked.weights:
         for _ in range(weight.count):
             sizes.append(total.get("parameters", 0) * weight.elements // elements)
             if weight.trainable:
                 sizes += [total[key] * weight.elements // trained for key in ("master_weights", "gradients") if key in total]
-                copies = max(1, round(ROWS[plan.optimizer].copies))
-                sizes += [total.get("optimizer_states", 0) * weight.elements // trained // copies] * copies
+                sizes += [states * weight.elements // trained // copies] * copies
     return [*sizes, *(line.bytes for line in resident if line.category not in total)]

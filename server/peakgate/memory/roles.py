@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from peakgate.memory.context import context_roles, context_suffix
 from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.frozen import is_frozen
 from peakgate.memory.library import BLOCKS, KERNELS
 from peakgate.memory.parallel import divided
 from peakgate.memory.plan import Plan
-from peakgate.memory.profiles import FUSED_KERNELS, profile_of
+from peakgate.memory.profiles import profile_of
+from peakgate.memory.profiles.liger import replaced
 from peakgate.memory.tape import Tensor
 
 
@@ -15,7 +17,7 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
     """Defaults, then the family's roles, then those of one attention implementation, then what precision, mask and profile force."""
     arch, attention = plan.architecture, "eager" if plan.attention == "eager" else "sdpa"
     masked, prefixes = _masked(plan, kind), (f"{attention}/", f"{plan.attention}/", f"{kind}/")
-    roles = _defaults(plan, masked=masked)
+    roles = _defaults(plan, kind, masked=masked)
     profile = profile_of(plan.profile)
     decoder = arch.decoder if kind == "decoder" else {}
     modules = profile.roles.get(arch.block, {})
@@ -38,8 +40,9 @@ def roles_of(plan: Plan, kind: str) -> dict[str, str]:
         }
         roles["softmax_up"] = "softmax_fp32"  # aten autocast_mode.h: softmax is in the list of fp32_set_opt_dtype
     renames = dict(profile.renames)
-    for kernel in sorted(plan.fused_kernels):
-        renames |= FUSED_KERNELS.get(kernel, {})
+    if profile.transformers:
+        renames |= replaced(plan)
+    renames |= plan.earlier_kernels
     roles = {role: renames.get(block, block) for role, block in roles.items()} | {k: v for k, v in renames.items() if k not in roles}
     roles |= profile.blocks.get(arch.block, {})
     final = roles["norm"] + profile.final_norm_suffix
@@ -90,7 +93,7 @@ def _padded(roles: dict[str, str], kind: str) -> dict[str, str]:
     return out
 
 
-def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
+def _defaults(plan: Plan, kind: str, *, masked: bool) -> dict[str, str]:
     arch, eager = plan.architecture, plan.attention == "eager"
     heads, groups, tensor = arch.dims["a"], arch.dims["n"], plan.degrees.tensor
     return {
@@ -122,15 +125,22 @@ def _defaults(plan: Plan, *, masked: bool) -> dict[str, str]:
         "cross_leaf": "leaf" if plan.checkpointing == "full" else "pass",
         "linear_up": "linear" if ITEMSIZE[plan.formats.parameters] == ITEMSIZE["float32"] else "linear_float32",
         "dropout_embedding": "pass",
-        "require_grad": "leaf" if plan.lora and plan.checkpointing == "full" else "pass",
+        "require_grad": "leaf" if plan.checkpointing == "full" and (plan.lora or _embeds_frozen(plan, kind)) else "pass",
         "lora_dropout": "dropout" if plan.lora and plan.lora.dropout else "pass",
         "linear_quantised": profile_of(plan.profile).quantised,
         "linear_merged": _merged(plan),
+        "zero_padding": "fill_padding" if plan.transformer_engine else "pass",
+        "zero_padding_cross": "fill_padding_cross" if plan.transformer_engine else "pass",
         "ungroup": "contiguous" if 1 < groups < heads else "pass",
         "positions_rope": "rope_pairs" if plan.builds_mask else "rope_pairs_indexed",
         "dropout_hidden": "dropout" if plan.dropout_hidden else "pass",
         "dropout_attention": "dropout" if plan.dropout_attention else "pass",
     }
+
+
+def _embeds_frozen(plan: Plan, kind: str) -> bool:
+    """Whether nothing in front of the layers is trained, and the library makes its output ask for a gradient all the same."""
+    return plan.asks_at_input and is_frozen(plan.frozen, plan.architecture, "embedding.V", kind, layer=False, numbered=False)
 
 
 def _merged(plan: Plan) -> str:

@@ -23,6 +23,7 @@ class Sharding:
     def __init__(self, machine: Machine) -> None:
         self.machine, self.plan, self.tape = machine, machine.plan, machine.tape
         self.layer_kind: dict[Layer, str] = {}
+        self.final = True  # the optimizer's step follows this micro-batch
 
     def begin(self) -> None:
         """Before the embedding."""
@@ -61,6 +62,13 @@ class Sharding:
 
     def step_ended(self) -> None:
         """Behind the last micro-batch's backward pass."""
+
+    def begin_inference(self) -> None:
+        """Before a forward pass without a graph …"""
+        self.begin()
+
+    def end_inference(self) -> None:
+        """… and behind it: a root's weights stay gathered."""
 
     # ---- what several of them need
     def buffer(self, nbytes: int, stream: str = "") -> Storage:

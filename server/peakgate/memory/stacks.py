@@ -30,8 +30,8 @@ def stacks_of(plan: Plan, stage: Stage, *, each: bool) -> list[Stack]:
     if not arch.encoder:
         return [Stack(kind=arch.pattern[-1], stretches=tuple(stretches(plan, stage.layers, each=each, start=stage.start)))]
     encoding = encoder_layers_of(plan, stage)
-    encoder = stretches(replace(plan, architecture=replace(arch, pattern=arch.encoder)), encoding, each=each)
-    decoder = stretches(plan, stage.layers - encoding, each=each)
+    encoder = stretches(replace(plan, architecture=replace(arch, pattern=arch.encoder)), encoding, each=each, start=stage.start)
+    decoder = stretches(plan, stage.layers - encoding, each=each, start=stage.start + encoding)
     out = [Stack(kind=arch.encoder[-1], stretches=tuple(encoder), encodes=True)] if encoding else []
     if stage.layers > encoding or stage.heads:
         renumbered = tuple(replace(s, number=s.number + len(encoder)) for s in decoder)
@@ -51,13 +51,26 @@ def sizes_of(plan: Plan, kind: str) -> dict[str, int]:
     arch = plan.architecture
     if not arch.encoder:
         return _with_rows(rank_dims(plan), plan)
+    if "vision_h" in arch.dims:
+        return _tower(plan, kind)
     encoder = rank_dims(plan)
     if kind in arch.encoder:
         share = max(1, encoder["encoder_f"] // plan.degrees.tensor)
         return _with_rows(encoder | {"f": share}, plan)
     decoder = rank_dims(replace(plan, sequence=plan.target))
-    cross = {"scores_cross": encoder["scores"], "rows.cross": plan.target * plan.sequence}
+    cross = {"scores_cross": encoder["scores"], "rows.cross": plan.target * plan.sequence, "square_cross": plan.target * plan.sequence}
     return _with_rows(decoder | cross, replace(plan, sequence=plan.target))
+
+
+def _tower(plan: Plan, kind: str) -> dict[str, int]:
+    """Each tower has sizes of its own; the text's are those of the architecture."""
+    arch = plan.architecture
+    if kind not in arch.encoder:
+        text = replace(plan, sequence=plan.target, image=0)
+        return _with_rows(rank_dims(text), text)
+    h, a = arch.dims["vision_h"], arch.dims["vision_a"]
+    own = {"h": h, "q": h, "kv": h, "a": a, "n": a, "d": h // a, "f": arch.dims["vision_f"], "qkv": 3 * h}
+    return _with_rows(rank_dims(replace(plan, architecture=replace(arch, dims={**arch.dims, **own}))), plan)
 
 
 def _with_rows(dims: dict[str, int], plan: Plan) -> dict[str, int]:

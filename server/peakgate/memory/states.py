@@ -3,7 +3,8 @@
 Seed B: model states = N (b_param + b_grad + b_master + b_m1 + b_m2). ZeRO divides optimizer states (stage 1),
 gradients (2) and parameters (3)
 over the shard degree (ZeRO, arXiv 1910.02054, section 5); Megatron-LM's distributed optimizer divides master weights and optimizer
-states (6 + 12/dp bytes, megatron/training/theoretical_memory_usage.py).
+states (6 + 12/dp bytes, megatron/training/theoretical_memory_usage.py). An offloaded optimizer takes the master weights along
+(deepspeed runtime/zero/stage_1_and_2.py: single_partition_of_fp32_groups; megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py).
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from peakgate.memory.dtypes import ITEMSIZE, QUANTISED, stored_bytes
+from peakgate.memory.offload import on_host
 from peakgate.memory.optimizers import PAGED_FROM, ROWS, StepTemporary, step_temporary
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
+from peakgate.memory.profiles.megatron_fp8 import in_8_bits
 from peakgate.memory.tape import Parameter
 
 SHARDED_FROM = {
@@ -69,15 +72,16 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     optimizer_itemsize = ROWS[plan.optimizer].itemsize or _state_itemsize(plan)
     row = ROWS[plan.optimizer]
     per_element = row.copies * (optimizer_itemsize + row.scale_bytes_per_element)
-    counters = 4 * sum(w.count for w in trained) if row.counters and row.copies and plan.profile != "textbook" else 0
+    counters = COUNTER_BYTES * counters_of(plan, trained)
     owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM], "optimizer")
     optimizer = int(owned * per_element) + counters
     gradient_bytes = _owned(plan, trained, "gradients") * _gradient_itemsize(plan)
+    host = on_host(plan)
     return States(
-        parameters=_parameter_bytes(plan, listed),
+        parameters=0 if "parameters" in host else _parameter_bytes(plan, listed),
         gradients=gradient_bytes if formats.resident_gradients else 0,
-        master_weights=_owned(plan, trained, "optimizer") * ITEMSIZE[formats.master_weights],
-        optimizer_states=0 if plan.offload_optimizer else optimizer,
+        master_weights=0 if "master_weights" in host else _owned(plan, trained, "optimizer") * ITEMSIZE[formats.master_weights],
+        optimizer_states=0 if "optimizer_states" in host else optimizer,
         elements=elements,
         trainable=trainable,
         trained_bytes=gradient_bytes,
@@ -85,6 +89,16 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
         largest=max((w.elements for w in trained), default=0),
         lazy_optimizer=not formats.resident_gradients and formats.master_weights == "none",
     )
+
+
+COUNTER_BYTES = 4
+"""One fp32 step count a tensor."""
+
+
+def counters_of(plan: Plan, trained: Iterable[Weight]) -> int:
+    """Step counts that the optimizer keeps, one a tensor; the textbook counts none."""
+    row = ROWS[plan.optimizer]
+    return sum(w.count for w in trained if w.trainable) if row.counters and row.copies and plan.profile != "textbook" else 0
 
 
 def _owned(plan: Plan, weights: list[Weight], what: str) -> int:
@@ -116,7 +130,9 @@ def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
     """Weights as they are stored: quantised where the base is, adapters in their own format."""
     lora = plan.lora
     if lora is None:
-        return _owned(plan, weights, "parameters") * ITEMSIZE[plan.formats.parameters]
+        narrow = sum(w.elements * w.count for w in weights if in_8_bits(plan, w)) if plan.fp8_parameters else 0
+        wide = ITEMSIZE[plan.formats.parameters]
+        return _owned(plan, weights, "parameters") * wide - _share(plan, narrow, "parameters") * (wide - ITEMSIZE["float8"])
     total = 0
     for weight in weights:
         if weight.trainable:
@@ -149,7 +165,7 @@ def step_temporary_bytes(plan: Plan, states: States) -> int:
     if plan.in_backward:  # an optimizer for each parameter: what is a copy of all is one of the largest
         temporary = StepTemporary(largest=temporary.all + temporary.largest)
     trained, itemsize = states.owned, ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
-    partition = _partition_bytes(plan, trained)
+    partition = _partition_bytes(plan, trained, states.largest)
     return int((temporary.all * trained + temporary.largest * min(states.largest, trained)) * itemsize) + partition
 
 
@@ -157,13 +173,15 @@ SUB_GROUP = 1_000_000_000
 """deepspeed runtime/zero/config.py: sub_group_size, in elements."""
 
 
-def _partition_bytes(plan: Plan, trained: int) -> int:
+def _partition_bytes(plan: Plan, trained: int, largest: int) -> int:
     """DeepSpeed's step on the rank's partition of the gradients: flattened (a copy) and cast to float32 (stage_1_and_2.py: step,
     get_flat_partition); stage 3 casts one sub-group at a time (stage3.py: _prepare_sub_group)."""
     formats = plan.formats
     itemsize = ITEMSIZE[formats.gradients]
     if not plan.degrees.sharding.startswith("zero") or formats.master_weights != "float32" or itemsize == ITEMSIZE["float32"]:
         return 0
+    if profile_of(plan.profile).low_level_zero:  # low_level_optim.py, step: all shards in fp32 beside the 16-bit ones, norms in float64
+        return ITEMSIZE["float32"] * trained + 2 * ITEMSIZE["float32"] * -(-largest // plan.degrees.shard)
     if plan.degrees.sharding == "zero3":
         return ITEMSIZE["float32"] * min(trained, SUB_GROUP)
     return (ITEMSIZE["float32"] + itemsize) * trained

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from peakgate.memory.allocator import block_bytes
-from peakgate.memory.census import Census, by_mesh
+from peakgate.memory.census import Census, by_mesh, smallest
 from peakgate.memory.checkpoint import Segment, rebuilt, rebuilt_core
 from peakgate.memory.collectives import sharding_of, shards
 from peakgate.memory.compiled import compiled_layer
+from peakgate.memory.cuda_graphs import pool_of
+from peakgate.memory.dora import dora
 from peakgate.memory.embedding import embedded, global_sizes, mask_width, received_tables
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.meter import Event, High, Meter, Point
+from peakgate.memory.methods.companions import passes
 from peakgate.memory.multi_token import with_further_losses
+from peakgate.memory.offload import on_host
+from peakgate.memory.optimizers import step_temporary, temporary_events
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.pipeline_loop import PipelineLoop
 from peakgate.memory.plain import run as plain_network
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import Companion, Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import REBUILT
 from peakgate.memory.sharding import Sharding
@@ -60,20 +65,8 @@ class Walk:
 def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     """Walks one step in steady state. `record` keeps every allocation and free, walking each layer."""
     profile = profile_of(plan.profile)
-    rounds = block_bytes if profile.rounds else _exact
-    meter = Meter(rounds, profile.ignored, [] if record else None)
-    step = _Step(plan, stage, meter, each=record)
-    step.micro_step(held=None)
-    first = len(meter.events or ())
-    alike = record and profile.flat_buffers  # gradients have buffers of their own: every micro-batch is like the first
-    again = plan.accumulation > 1 or not plan.set_to_none or profile.holds_graph
-    if again and not alike:  # the second pass finds gradients, or an earlier graph; all later ones are equal to it
-        meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
-        step.micro_step(held=step.held)
-    step.sharding.step_ended()
-    weights = weights_of(step.machine.parameters, step.machine.tape.times)
-    states = states_of(plan, weights)
-    step.optimize(states, weights)
+    meter = Meter(block_bytes if profile.rounds else _exact, profile.ignored, [] if record else None)
+    step, first, states, weights = run(plan, stage, meter, each=record)
     return Walk(
         highs=meter.highs,
         states=states,
@@ -90,7 +83,27 @@ def walk(plan: Plan, stage: Stage, *, record: bool = False) -> Walk:
     )
 
 
-def saved_bytes_per_layer(plan: Plan) -> int:
+def run(plan: Plan, stage: Stage, meter: Meter, *, each: bool = False) -> tuple[ForwardPass, int, States, list[Weight]]:
+    """Runs one step in steady state past a meter: what is left of it, where its events repeat from, its states and weights."""
+    profile = profile_of(plan.profile)
+    step = ForwardPass(plan, stage, meter, each=each)
+    step.sharding.final = plan.accumulation == 1
+    step.micro_step(held=None)
+    first = len(meter.events or ())
+    alike = each and profile.flat_buffers  # gradients have buffers of their own: every micro-batch is like the first
+    again = plan.accumulation > 1 or not plan.set_to_none or profile.holds_graph
+    if again and not alike:  # the second pass finds gradients, or an earlier graph; all later ones are equal to it
+        meter.forget()  # but for the events: the gradients that the second pass finds are the first one's
+        step.sharding.final = True
+        step.micro_step(held=step.held)
+    step.sharding.step_ended()
+    weights = weights_of(step.machine.parameters, step.machine.tape.times)
+    states = states_of(plan, weights)
+    step.optimize(states, weights)
+    return step, first, states, weights
+
+
+def saved_bytes_per_layer(plan: Plan, meter: Meter | None = None) -> int:
     """What autograd keeps for one layer before checkpointing: the mean over the repeating pattern; of two stacks a layer each."""
     plain = replace(plan, checkpointing="none", degrees=replace(plan.degrees, sharding="none", pipeline=1), keep_logits=False)
     arch, pattern = plain.architecture, len(plain.architecture.pattern)
@@ -101,8 +114,7 @@ def saved_bytes_per_layer(plan: Plan) -> int:
         plain = replace(plain, architecture=replace(arch, dims=sizes))
     layers = encoding + decoding
     stage = Stage(number=0, layers=layers, embeds=True, heads=False, in_flight=1, chunks=1, start=arch.leading)
-    profile = profile_of(plan.profile)
-    step = _Step(plain, stage, Meter(_exact, profile.ignored), each=False)
+    step = ForwardPass(plain, stage, meter or Meter(_exact, profile_of(plan.profile).ignored), each=False)
     step.machine.tape.nodes = []
     step.sharding.begin()
     step.forward_layers()
@@ -112,10 +124,13 @@ def saved_bytes_per_layer(plan: Plan) -> int:
 
 def census(plan: Plan, stage: Stage) -> Census:
     """Counts the weights of a stage by running it forward without a graph."""
-    step = _Step(replace(plan, checkpointing="none", loss="full"), stage, Meter(_exact), each=False, counting=True)
+    return _census(smallest(plan), stage)
+
+
+@lru_cache(maxsize=512)
+def _census(plan: Plan, stage: Stage) -> Census:
+    step = weighed(plan, stage)
     machine = step.machine
-    machine.tape.recording = False
-    step.head_and_loss(step.forward_layers())
     weights = weights_of(machine.parameters, machine.tape.times)
     ends = machine.parameters.get(ENDS, [])
     layers, experts = by_mesh({kind: machine.parameters[layer] for layer, kind in step.sharding.layer_kind.items()}, plan.degrees)
@@ -129,35 +144,48 @@ def census(plan: Plan, stage: Stage) -> Census:
     )
 
 
+def weighed(plan: Plan, stage: Stage) -> ForwardPass:
+    """A stage after a forward pass without a graph or shards: its weights are known."""
+    step = ForwardPass(replace(plan, checkpointing="none", loss="full", companions=()), stage, Meter(_exact), each=False, counting=True)
+    step.machine.tape.recording = False
+    step.head_and_loss(step.forward_layers())
+    return step
+
+
 def _exact(nbytes: int) -> int:
     return nbytes
 
 
-class _Step:
+class ForwardPass:
     """The state of a step while it is walked."""
 
-    def __init__(self, plan: Plan, stage: Stage, meter: Meter, *, each: bool, counting: bool = False) -> None:
+    def __init__(self, plan: Plan, stage: Stage, meter: Meter, *, each: bool, counting: bool = False, rootless: bool = False) -> None:
         self.plan, self.stage, self.meter = plan, stage, meter
         self.machine = Machine(plan, meter)
         again = {block for roles in self.machine.kinds.values() for block in roles.values() if block.startswith(REBUILT)}
         self.machine.special = {block: partial(rebuilt, name=block.removeprefix(REBUILT)) for block in again}
-        self.machine.special |= {"rebuilt_core": rebuilt_core, "compiled_layer": compiled_layer}
+        self.machine.special |= {"rebuilt_core": rebuilt_core, "compiled_layer": compiled_layer, "dora": dora}
         self.stacks = stacks_of(plan, stage, each=each)
-        self.sharding = self._sharding(counting=counting)
+        self.machine.frozen_stretches = frozenset(s.number for stack in self.stacks for s in stack.stretches if s.frozen)
+        self.sharding = self._sharding(counting=counting, rootless=rootless)
         self.machine.model_output = self.sharding.after_model
         self.loop = PipelineLoop(self.machine, stage)
         self.held: dict[str, int] = {}
         self.saved_per_layer: dict[str, int] = {}
         self.head_at = self.backward_at = self.waiting = 0
         self.outputs: list[Tensor] = []  # what the model's output names beside loss and logits
+        self.machine.companions = passes(plan, partial(self._beside, each=each))
         tape = self.machine.tape
+        tape.pool_of = pool_of(plan)
+        tape.pool = tape.pool_of(ENDS)
         tape.before_layer, tape.after_layer = self.sharding.before_backward, self.sharding.after_backward
 
-    def _sharding(self, *, counting: bool) -> Sharding:
-        """What the plan's data parallelism does around the layers, of which the last may be kept."""
+    def _sharding(self, *, counting: bool, rootless: bool) -> Sharding:
+        """What the plan's data parallelism does around the layers; `rootless`: the ends are gathered already."""
         own = [stretch for stack in self.stacks for stretch in stack.stretches]
         last = (own[-1].number, len(own[-1].kinds) - 1) if own else ENDS
-        return sharding_of(self.machine, None if counting or not shards(self.plan) else census(self.plan, self.stage), last)
+        held = None if counting or not shards(self.plan) else census(self.plan, self.stage)
+        return sharding_of(self.machine, replace(held, embedding=(), head=()) if held and rootless else held, last)
 
     # ---- one micro-batch
     def micro_step(self, held: dict[str, int] | None) -> None:
@@ -168,17 +196,18 @@ class _Step:
         in_flight = {key: size * others // self.stage.chunks for key, size in (held or {}).items()}
         if held:
             in_flight["activations"] += self.stage.waiting * self.waiting // self.stage.chunks
-        numbers = {key: meter.add(size, size, key) for key, size in in_flight.items()}
+        pool = tape.pool_of((1, 0))
+        numbers = {key: meter.add(size, size, key, pool) for key, size in in_flight.items()}
         meter.enter("forward")
         self.sharding.begin()
-        before = dict(meter.by)
+        before = meter.blocks_now("activations")
         x = self.forward_layers()
         self.head_at = len(meter.events or ())
         loss, logits = self.head_and_loss(x)
         self.waiting = waiting_bytes(tape.nodes, tape.times) if self.stage.waiting else 0
         loss = self.loop.sent(loss)
-        self._drop_copies()
-        self.held = {key: max(0, meter.by[key] - before[key]) for key in ("activations",)}
+        self.drop_copies()
+        self.held = {"activations": max(0, meter.blocks_now("activations") - before)}
         meter.enter("backward")
         self.backward_at = len(meter.events or ())
         meter.mark("start of backward")
@@ -190,9 +219,9 @@ class _Step:
         meter.enter("optimizer")
         for storage in [loss.storage, *([logits.storage] if logits and self.plan.keep_logits else [])]:
             storage.drop()
-        self._drop_outputs()
+        self.drop_outputs()
         for key, size in in_flight.items():
-            meter.sub(size, size, key, numbers[key])
+            meter.sub(size, size, key, numbers[key], pool)
         machine.pins.step_ended(named=machine.profile.holds_graph)
 
     def _backward(self, loss: Tensor) -> None:
@@ -257,13 +286,13 @@ class _Step:
         if before is not None:
             before.storage.hold()
             self.outputs.append(before)
-            machine.globals["encoded"] = before
+            machine.globals["encoded"] = machine.beside = before
         return embedded(machine, stack)
 
     def _stretch(self, stretch: Stretch, x: Tensor, stack: str) -> Tensor:
         tape = self.machine.tape
         tape.times[stretch.number] = stretch.times
-        before = self.meter.live
+        before = self.meter.live_now()
         with self.meter.repeated(stretch.times, "layer"):
             for at in range(0, len(stretch.kinds), stretch.every or 1):
                 layers = [((stretch.number, i), stretch.kinds[i]) for i in range(at, min(at + (stretch.every or 1), len(stretch.kinds)))]
@@ -271,7 +300,9 @@ class _Step:
                 x.storage.drop()
                 x = y
         if stretch.number <= 2 or len(self.stacks) > 1:
-            self.saved_per_layer[stack] = (self.meter.live - before) // (stretch.times * len(stretch.kinds)) - self._only_cached(stretch)
+            self.saved_per_layer[stack] = (self.meter.live_now() - before) // (stretch.times * len(stretch.kinds)) - self._only_cached(
+                stretch
+            )
         return x
 
     def _only_cached(self, stretch: Stretch) -> int:
@@ -315,35 +346,41 @@ class _Step:
             return x, None
         loss = loss_of(self.machine, with_further_losses(self.machine, x))
         if not self.plan.keep_logits:
-            self._drop_outputs()
+            self.drop_outputs()
         return loss
 
-    def _drop_outputs(self) -> None:
+    # ---- other models of the training method
+    def _beside(self, companion: Companion, stage: Stage, *, each: bool) -> ForwardPass:
+        """Another model, walked on the same meter."""
+        return ForwardPass(companion.plan, stage, self.meter, each=each, rootless=companion.shares_weights)
+
+    def drop_outputs(self) -> None:
+        """What the model's output names beside loss and logits goes."""
         for tensor in self.outputs:
             tensor.storage.drop()
         self.outputs = []
 
-    def _drop_copies(self) -> None:
+    def drop_copies(self) -> None:
         """Autocast lets its weight copies go; those of the layers that were not walked are as many times as large."""
         machine = self.machine
         for layer, copy in machine.copies.values():
             storage = copy.storage
             if storage.holders == 1 and layer != ENDS:
                 more = machine.tape.times[layer[0]] - 1
-                self.meter.sub(more * storage.nbytes, more * storage.block, storage.category, storage.number)
+                self.meter.sub(more * storage.nbytes, more * storage.block, storage.category, storage.number, storage.stream)
             storage.drop()
         machine.copies = {}
 
     # ---- optimizer
     def optimize(self, states: States, weights: list[Weight]) -> None:
         """The temporaries of the optimizer's step, on top of all gradients."""
-        if profile_of(self.plan.profile).optimizer_temporaries and not self.plan.offload_optimizer:
+        if profile_of(self.plan.profile).optimizer_temporaries and "optimizer_states" not in on_host(self.plan):
             self._temporary(step_temporary_bytes(self.plan, states), weights)
         self.meter.mark_high("optimizer step")
         self.meter.enter("end")
 
     def _temporary(self, nbytes: int, weights: list[Weight]) -> None:
-        """One figure for the meter; in the list of events a tensor for each trained weight, as foreach kernels make them."""
+        """One figure for the meter; in the list of events a tensor for each trained weight."""
         meter = self.meter
         events, meter.events = meter.events, None
         number = meter.add(nbytes, nbytes, "temporaries")
@@ -352,7 +389,5 @@ class _Step:
         if events is None:
             return
         trained = [weight.elements for weight in weights if weight.trainable for _ in range(weight.count)]
-        sizes = [nbytes * elements // sum(trained) for elements in trained]
-        events += [(meter.numbers + i, size) for i, size in enumerate(sizes, 1) if size]
-        events += [(meter.numbers + i, -size) for i, size in enumerate(sizes, 1) if size]
-        meter.numbers += len(sizes)
+        events += temporary_events(nbytes, trained, step_temporary(self.plan.optimizer, self.plan.implementation), meter.numbers)
+        meter.numbers += 2 * len(trained)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from math import lcm
 
 from peakgate.memory.plan import Plan
@@ -11,12 +12,13 @@ from peakgate.memory.profiles import profile_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """`times` repetitions of layers of the given `kinds`; `every`: layers that share a checkpoint, 0 without."""
+    """`times` repetitions of layers of the given `kinds`; `every`: layers that share a checkpoint, 0 without; `frozen`: by their number."""
 
     number: int
     times: int
     kinds: tuple[str, ...]
     every: int
+    frozen: bool = False
 
 
 def stretches(plan: Plan, layers: int, *, each: bool = False, start: int = 0) -> list[Stretch]:
@@ -32,10 +34,21 @@ def stretches(plan: Plan, layers: int, *, each: bool = False, start: int = 0) ->
             (plan.architecture.pattern, max(begin, leading), end - max(begin, leading)),
         ):
             period = lcm(len(pattern), every or 1)
-            whole, rest = divmod(max(0, count), period)
-            sizes = [(1, period)] * whole if each else _together(plan, whole, period)
-            out += _section(pattern, at - leading, [*sizes, *[(1, rest)] * (rest > 0)], every, len(out))
+            for first_layer, length, frozen in _uniform(plan, start, at, count):
+                whole, rest = divmod(length, period)
+                sizes = [(1, period)] * whole if each else _together(plan, whole, period)
+                section = _section(pattern, first_layer - leading, [*sizes, *[(1, rest)] * (rest > 0)], every, len(out))
+                out += [replace(stretch, frozen=frozen) for stretch in section]
     return out
+
+
+def _uniform(plan: Plan, start: int, at: int, count: int) -> list[tuple[int, int, bool]]:
+    """(first layer, layers, frozen) of runs whose layers are all trained or all frozen by their number."""
+    runs: list[tuple[int, int, bool]] = []
+    for frozen, layers in groupby(range(at, at + max(0, count)), key=lambda layer: start + layer in plan.frozen.layers):
+        listed = list(layers)
+        runs.append((listed[0], len(listed), frozen))
+    return runs
 
 
 def wraps_layers(plan: Plan) -> bool:
@@ -49,12 +62,13 @@ def wraps_layers(plan: Plan) -> bool:
 def _together(plan: Plan, whole: int, period: int) -> list[tuple[int, int]]:
     """(times, layers) of `whole` runs of a pattern: those that differ from the others stand by themselves.
 
-    Under adapters nothing in the first run may ask for a gradient, and the second is then the first that holds the shared tables. Under
-    FSDP the last run starts the backward pass, when no earlier run's gradients are still being reduced; in a pipeline whose loop
-    still names the received gradient it is the one that adds to a new tensor. With two stacks it makes the first gradient of what
-    all layers read: the encoder's output, a bias.
+    Under adapters, or where parts are frozen, nothing in the first run may ask for a gradient, and the second is then the first that
+    holds the shared tables. Under FSDP the last run starts the backward pass, when no earlier run's gradients are still being reduced;
+    in a pipeline whose loop still names the received gradient it is the one that adds to a new tensor. With two stacks it makes the
+    first gradient of what all layers read: the encoder's output, a bias.
     """
-    first = min(whole, 2 if plan.lora is not None and plan.checkpointing != "full" else 1)
+    partly = plan.frozen or (plan.lora is not None and plan.checkpointing != "full")
+    first = min(whole, 2 if partly else 1)
     loop = plan.degrees.pipeline > 1 and profile_of(plan.profile).pipeline_loop
     last = min(whole - first, 1 if loop or plan.degrees.sharding in ("fsdp", "hsdp") or plan.architecture.encoder else 0)
     middle = whole - first - last

@@ -82,7 +82,7 @@ def _zero(plan: Plan) -> Iterator[Change]:
 
 
 def _micro_batch(plan: Plan) -> Iterator[Change]:
-    size, steps = plan.micro_batch, plan.accumulation
+    size, steps = plan.micro_batch // plan.sequences, plan.accumulation
     while size % 2 == 0:
         size, steps = size // 2, steps * 2
         yield _change(

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from peakgate.memory.kernels import Kernel, Rule, Size, Step
+from peakgate.memory.kernels import NO_FORMULA, Bytes, Formula, Kernel, Size, Step
 from peakgate.memory.meter import Meter
 from peakgate.memory.selective import Operations
 
@@ -52,13 +52,13 @@ class Storage:
 
     def empty(self) -> None:
         """Its memory is freed while it stays named (untyped_storage().resize_(0)) …"""
-        self.meter.sub(self.nbytes, self.block, self.category, self.number)
+        self.meter.sub(self.nbytes, self.block, self.category, self.number, self.stream)
         self.emptied, self.nbytes, self.block = self.nbytes, 0, 0
 
     def refill(self) -> None:
         """… and allocated again."""
         self.nbytes, self.block, self.emptied = self.emptied, self.meter.block_bytes(self.emptied), 0
-        self.number = self.meter.add(self.nbytes, self.block, self.category)
+        self.number = self.meter.add(self.nbytes, self.block, self.category, self.stream)
 
     def become(self, category: str) -> None:
         """A temporary that autograd saves is an activation from then on; one that a parameter takes over is a gradient."""
@@ -117,9 +117,9 @@ Operand = Tensor | Parameter
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One recorded kernel: the rules that will run, what they read, and the gradients that have arrived."""
+    """One recorded kernel: the formula that will run, what it reads, and the gradients that have arrived."""
 
-    rules: list[Rule]
+    formula: Formula
     operands: dict[str, Operand]
     layer: Layer
     saved: dict[str, Storage] = field(default_factory=dict)
@@ -141,18 +141,15 @@ class RecomputedError(Exception):
     """The last tensor that the backward pass needs has been rebuilt: stop here (torch.utils.checkpoint, early stop)."""
 
 
-@dataclass(slots=True, frozen=True)
-class _Bytes:
-    """A size without a tensor."""
-
-    rows: int
-    width: int
-    itemsize: int
-
-
 def wants_gradient(operand: Operand) -> bool:
     """Whether a gradient flows into it."""
     return operand.trainable if isinstance(operand, Parameter) else operand.node is not None
+
+
+def _active(kernel: Kernel, operands: Mapping[str, Operand]) -> tuple[int, ...]:
+    """The places of the rules of which somebody wants a gradient."""
+    wanted = {name for name, operand in operands.items() if wants_gradient(operand)}
+    return tuple([i for i, rule in enumerate(kernel.rules) if not wanted.isdisjoint(rule.targets)]) if wanted else ()
 
 
 class Tape:
@@ -166,18 +163,20 @@ class Tape:
         self.scratch = False  # a recomputation: its nodes are thrown away
         self.packing = True  # False inside a checkpointed segment: nothing is kept
         self.stop_after: int | None = None
+        self.pool = ""  # of a CUDA graph, while it is captured
         self.layer: Layer = (0, 0)
         self.times: dict[int, int] = {0: 1}
         self.operations = Operations()
-        self.before_layer: Callable[[Layer], None] | None = None
-        self.after_layer: Callable[[Layer], None] | None = None
+        self.pool_of: Callable[[Layer], str] = lambda _: ""
+        self.before_layer: Callable[[Layer], None] = lambda _: None
+        self.after_layer: Callable[[Layer], None] = lambda _: None
 
     # ---- forward
     def allocate(self, nbytes: int, category: str = "temporaries", stream: str = "") -> Storage:
         """A new allocation, held once; `stream`: the CUDA stream that makes it, where it is not the model's own."""
-        return Storage(nbytes, category, self.meter, stream)
+        return Storage(nbytes, category, self.meter, stream or self.pool)
 
-    def size(self, size: Size, operands: Mapping[str, Operand | _Bytes]) -> int:
+    def size(self, size: Size, operands: Mapping[str, Operand | Bytes]) -> int:
         """Bytes of a step of a kernel's row."""
         base = operands.get(size.name)
         if base is None:
@@ -189,8 +188,8 @@ class Tape:
 
     def apply(self, kernel: Kernel, operands: dict[str, Operand], shapes: dict[str, Shape], category: str) -> dict[str, Tensor]:
         """Runs a kernel forward; `shapes` names its outputs. Raises RecomputedError where a recomputation may stop."""
-        rules = [r for r in kernel.rules if self.recording and any(t in operands and wants_gradient(operands[t]) for t in r.targets)]
-        node = Node(rules, operands, self.layer) if rules else None
+        active = _active(kernel, operands) if self.recording else ()
+        node = Node(kernel.formula(active), operands, self.layer) if active else None
         if node is not None:
             self._save(node, operands, inputs=True)
         made, own = self._execute(kernel, node, operands, shapes, category)
@@ -209,7 +208,7 @@ class Tape:
         self, kernel: Kernel, node: Node | None, operands: dict[str, Operand], shapes: dict[str, Shape], category: str
     ) -> tuple[dict[str, Tensor], list[Storage]]:
         """Allocates outputs and by-products; the second list holds what only the kernel itself names."""
-        sizes: dict[str, Operand | _Bytes] = {**operands, "out": _Bytes(*next(iter(shapes.values())))}
+        sizes: dict[str, Operand | Bytes] = {**operands, "out": Bytes(*next(iter(shapes.values())))}
         made: dict[str, Tensor] = {}
         own: dict[str, Storage] = {}
         kept = self.operations.begin(kernel.name)
@@ -237,14 +236,14 @@ class Tape:
         self.nodes.append(node)
         if self.scratch:
             return
-        for target in {step.name[1:] for rule in node.rules for step in rule.steps if step.name[0] == "g"}:
+        for target in node.formula.targets:
             owner = node.operands.get(target)
             if isinstance(owner, Parameter) and owner.trainable:
                 owner.uses += 1
 
     def _save(self, node: Node, candidates: Mapping[str, Operand], *, inputs: bool) -> None:
         """Keeps what the node's rules read: first among its operands, then among what it made."""
-        reads = dict.fromkeys(name for rule in node.rules for name in rule.reads)
+        reads = node.formula.reads
         node.reads = bool(reads)
         if not self.packing:
             return
@@ -278,7 +277,7 @@ class Tape:
         """`run` is called when the gradient of `x` has come, before the node that made it runs (torch.Tensor.register_hook)."""
         if x.node is None or not self.recording:
             return x
-        node = Node([], {"x": x}, self.layer, run=lambda node: self._hooked(node, run))
+        node = Node(NO_FORMULA, {"x": x}, self.layer, run=lambda node: self._hooked(node, run))
         self.nodes.append(node)
         return replace(x, node=node, output="y")
 
@@ -305,13 +304,13 @@ class Tape:
 
     def enter(self, layer: Layer) -> None:
         """The backward pass begins a layer."""
-        if self.before_layer:
-            self.before_layer(layer)
+        self.pool = self.pool_of(layer)
+        self.before_layer(layer)
 
     def leave(self, layer: Layer) -> None:
         """The backward pass is done with a layer."""
-        if self.after_layer:
-            self.after_layer(layer)
+        self.pool = self.pool_of((0, 0))
+        self.after_layer(layer)
 
     def play(self, node: Node) -> None:
         """Runs a node backward if a gradient has reached it."""
@@ -332,12 +331,12 @@ class Tape:
 
     def _gradients(self, node: Node) -> tuple[dict[str, Storage], list[Storage]]:
         """Runs the rules: the gradients by target, and what else is still allocated."""
-        sizes: dict[str, Operand | _Bytes] = dict(node.operands)
+        sizes: dict[str, Operand | Bytes] = dict(node.operands)
         for name, storage in node.grads.items():
-            sizes["g" + name] = _Bytes(storage.nbytes, 1, 1)
+            sizes["g" + name] = Bytes(storage.nbytes, 1, 1)
         env: dict[str, Storage] = {}
-        self._take([step for rule in node.rules for step in rule.steps], node, env, sizes)
-        late = [step for rule in node.rules for step in rule.late]
+        self._take(node.formula.steps, node, env, sizes)
+        late = node.formula.late
         if late and node.before is not None:  # only the formula itself held what a checkpoint has rebuilt
             for storage in node.saved.values():
                 storage.drop()
@@ -346,7 +345,7 @@ class Tape:
         results = {name[1:]: storage for name, storage in env.items() if name[0] == "g" and name[1:] in node.operands}
         return results, [storage for name, storage in env.items() if name[1:] not in results]
 
-    def _take(self, steps: list[Step], node: Node, env: dict[str, Storage], sizes: Mapping[str, Operand | _Bytes]) -> None:
+    def _take(self, steps: tuple[Step, ...], node: Node, env: dict[str, Storage], sizes: Mapping[str, Operand | Bytes]) -> None:
         for step in steps:
             if step.free:
                 env.pop(step.name).drop()

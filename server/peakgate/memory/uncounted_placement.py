@@ -19,6 +19,8 @@ def uncounted_placement(job: Job, plan: Plan) -> Iterator[str]:
         yield "parallelism.pipeline_schedule: zero-bubble is counted for torch's schedule alone, of layers neither compiled nor rebuilt"
     if plan.architecture.encoder and degrees.pipeline > 1:
         yield "parallelism.pipeline: what an encoder sends to the stages of a decoder is not counted"
+    if plan.framework == "megatron" and plan.architecture.encoder and degrees.sequence_parallel and degrees.tensor > 1:
+        yield "parallelism.sequence_parallel: what the stacks of an encoder-decoder gather of one another is not counted"
     if degrees.context > 1 and not rings(plan):
         yield "parallelism.context: buffers of context parallelism are counted for flash attention alone"
     if degrees.expert > 1 and block not in profile.roles:

@@ -21,3 +21,13 @@ def builds_mask(framework: str, version: str | None) -> bool:
 def repeats_heads(framework: str, version: str | None) -> bool:
     """transformers before 4.54 copy keys and values to every head in sdpa (integrations/sdpa_attention.py, no enable_gqa)."""
     return framework == "huggingface" and () < version_of(version) < (4, 54)
+
+
+def saves_on_gpu(framework: str, version: str | None) -> bool:
+    """transformers before 4.30 clone a full state dict of FSDP on the GPU (trainer.py, save_model: self.model.state_dict())."""
+    return framework == "huggingface" and () < version_of(version) < (4, 30)
+
+
+def asks_at_input(framework: str, version: str | None) -> bool:
+    """transformers 5 calls enable_input_require_grads for every checkpointed model (modeling_utils.py), 4 only for one with adapters."""
+    return framework in ("huggingface", "deepspeed") and (not version_of(version) or version_of(version) >= (5,))

@@ -52,10 +52,11 @@ class CatalogService(CatalogServiceServicer):
         )
 
     async def ListDefaults(self, request: pb.ListDefaultsRequest, context: Context) -> pb.ListDefaultsResponse:
-        """Defaults by framework and field."""
+        """Defaults by framework and field: today's, and those of stated versions."""
         from peakgate.memory.defaults import DEFAULTS
+        from peakgate.memory.earlier import EARLIER
 
-        rows = sorted(DEFAULTS, key=lambda row: (row.framework, row.field))
+        rows = sorted((*DEFAULTS, *(row.named for row in EARLIER)), key=lambda row: (row.framework, row.field))
         return pb.ListDefaultsResponse(
             defaults=[pb.CatalogDefault(framework=row.framework, field=row.field, value=row.value, source=row.source) for row in rows]
         )

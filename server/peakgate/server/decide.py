@@ -9,6 +9,9 @@ from peakgate.memory.job import Job
 from peakgate.server.assess import Assessment, Assessor
 from peakgate.server.memory import Changes
 
+FOR_LONG_SEQUENCES: Changes = (("loss.implementation", "fused"),)
+"""What is favourable for long sequences alone: a fused head makes its weight's gradient in the forward pass, with an fp32 copy of it."""
+
 
 class Verdict(Enum):
     """What the service advises."""
@@ -72,8 +75,9 @@ def best_changes(job: Job, assessment: Assessment, assessor: Assessor) -> Change
     beside the earlier ones, or that does not help, is left out.
     """
     changes = tuple(assessor.memory.favourable(job))
-    if not changes or assessor.changed(job, changes) is not None:
-        return changes
+    whole = assessor.changed(job, changes) if changes else None
+    if whole is not None or not changes:
+        return _fewer(job, changes, whole, assessor) if whole is not None else changes
     kept: Changes = ()
     best = assessment
     for change in changes:
@@ -81,6 +85,13 @@ def best_changes(job: Job, assessment: Assessment, assessor: Assessor) -> Change
         if attempt is not None and _size(attempt) <= _size(best):
             kept, best = (*kept, change), attempt
     return kept
+
+
+def _fewer(job: Job, changes: Changes, whole: Assessment, assessor: Assessor) -> Changes:
+    """Without what helps long sequences and costs short ones more than it saves, where that is smaller."""
+    rest = tuple(change for change in changes if change not in FOR_LONG_SEQUENCES)
+    fewer = assessor.changed(job, rest) if rest and rest != changes else None
+    return rest if fewer is not None and _size(fewer) < _size(whole) else changes
 
 
 def _size(assessment: Assessment) -> tuple[int, int, int]:

@@ -7,12 +7,16 @@ from typing import cast
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.check import world_of
+from peakgate.memory.compose import compose, rank_of
+from peakgate.memory.counts import counted
 from peakgate.memory.job import Batch, Framework, Job, Lora, Model, Precision, Transformer
 from peakgate.memory.meter import High
-from peakgate.memory.model import describe
+from peakgate.memory.model import Described, describe
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Plan
-from peakgate.memory.resolve import resolve
+from peakgate.memory.prediction import Prediction
+from peakgate.memory.resolve import Resolved, resolve
+from peakgate.memory.step import walk
 from peakgate.server.convert import job_from_message
 from peakgate.v1.document import parse_job
 
@@ -38,7 +42,8 @@ FAMILY_SIZES: dict[str, dict[str, int]] = {
     **{block: {} for block in ("bloom", "mpt", "phi", "gptj", "stablelm")},
     **{block: {"kv_heads": 2} for block in ("nemotron", "glm", "gemma", "granite", "arcee", "apertus", "seed_oss", "smollm3")},
     **{block: {"kv_heads": 2, "sliding_window": 16} for block in ("olmo3", "starcoder2")},
-    **{block: {"encoder_layers": 2} for block in ("t5", "mt5", "bart", "whisper")},
+    **{block: {"encoder_layers": 2} for block in ("t5", "mt5", "bart", "whisper", "clip")},
+    "gpt3": {"max_positions": 128},
     "qwen3_moe": {"kv_heads": 2, "experts": 8, "experts_per_token": 2, "expert_ffn_hidden_size": 48},
 }
 """What a block needs beside the common sizes."""
@@ -80,6 +85,12 @@ def plan_of(job: Job) -> Plan:
 def stages_of(plan: Plan) -> list[Stage]:
     """Every stage of the plan's pipeline."""
     return stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation)
+
+
+def of_stage(plan: Plan, stage: Stage, resolved: Resolved, described: Described, *, exact: bool = False) -> Prediction:
+    """The prediction for one stage of a pipeline."""
+    walked = walk(plan, stage)
+    return compose(rank_of(plan, stage, walked.states, resolved, described), counted(plan, stage, walked), exact=exact)
 
 
 def textbook_13b(changes: Mapping[str, Value] | None = None) -> Job:

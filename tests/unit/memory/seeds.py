@@ -20,6 +20,7 @@ from peakgate.memory.job import (
     Transformer,
 )
 from peakgate.memory.kernel_table import KERNELS
+from peakgate.memory.kernels import NO_FORMULA
 from peakgate.memory.machine import Machine
 from peakgate.memory.meter import Meter
 from peakgate.memory.model import describe
@@ -103,7 +104,7 @@ def kept_by_kernel(name: str, shapes: dict[str, tuple[int, int, int]], width: in
     """Bytes that one kernel keeps for its backward pass; weights are not counted. `shapes`: (rows, width, bytes an element)."""
     meter = Meter(lambda nbytes: nbytes)
     tape, kernel = Tape(meter, {"act": 2, "rows": 1}), KERNELS[name]
-    upstream = Node([], {}, (0, 0))
+    upstream = Node(NO_FORMULA, {}, (0, 0))
     operands: dict[str, Operand] = {
         key: Tensor(Storage(rows * columns * itemsize, "temporaries", meter), rows, columns, itemsize, upstream)
         for key, (rows, columns, itemsize) in shapes.items()

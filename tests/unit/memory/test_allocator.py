@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from peakgate.memory.allocator import CachingAllocator, OutOfMemoryError, block_bytes
-from peakgate.memory.replay import Script, replay, smallest_cap
+from peakgate.memory.replay import Script, play, replay, smallest_cap
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -169,3 +171,11 @@ def test_allocated_never_passes_reserved(resident: list[int], step: Events) -> N
     """Blocks lie in segments."""
     seen = replay(resident, [step])
     assert sum(resident) <= seen.allocated_bytes <= seen.reserved_bytes
+
+
+def test_what_stays_is_met_by_the_next_step() -> None:
+    """Gradients that are not given back leave their blocks to nobody: the states come on top, and the second step finds both."""
+    first, again = [(1, 4 * MIB), (2, 12 * MIB), (2, -12 * MIB)], [(3, 12 * MIB), (3, -12 * MIB)]
+    script = Script(resident=[], steps=[first, again], late=[12 * MIB], stays=True)
+    assert play(script).allocated_bytes == (4 + 12 + 12) * MIB
+    assert play(replace(script, stays=False)).allocated_bytes == (12 + 12) * MIB

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from tests.unit.memory.builders import a_job, a_plan, a_transformer, stages_of
+from tests.unit.memory.builders import a_job, a_plan, a_transformer, plan_of, stages_of
 
 from peakgate.memory.change import Value
-from peakgate.memory.job import Lora
+from peakgate.memory.job import Checkpointing, Job, Lora
 from peakgate.memory.predict import predict
 from peakgate.memory.step import walk
 
@@ -73,3 +75,27 @@ def test_a_rebuilt_stretch_leaves_nothing_behind(every: int, reentrant: bool) ->
     plan = a_plan(changes, model=a_transformer(layers=6))
     recorded = walk(plan, stages_of(plan)[0], record=True)
     assert sum(nbytes for _, nbytes in recorded.events) == 2 * recorded.states.trainable
+
+
+def of_modules(*modules: str) -> Job:
+    """A small Llama on Hugging Face's kernels with a checkpoint around each of these modules, or without any."""
+    job = a_job({"batch.sequence_length": 256, "attention.implementation": "sdpa"}, model=a_transformer(layers=8))
+    return replace(job, checkpointing=Checkpointing(mode="selective", modules=modules)) if modules else job
+
+
+def test_a_wrapped_mlp_keeps_its_input_alone() -> None:
+    """checkpoint_wrapper around each feed-forward part: gate, activation, up and product are made again."""
+
+    def kept(job: Job) -> int:
+        plan = plan_of(job)
+        (stage,) = stages_of(plan)
+        return walk(plan, stage).held_per_micro_batch
+
+    assert kept(of_modules()) - kept(of_modules("mlp")) == pytest.approx(8 * 4 * 2 * 96 * 2 * 256, rel=1e-3)
+    assert predict(of_modules("mlp")).undecided == ()
+
+
+@pytest.mark.parametrize("name", ["layernorm", "mla_up_proj", "moe_act"])
+def test_modules_that_are_no_part_of_a_model_are_undecided(name: str) -> None:
+    """A norm of its own, or the latent projections of Megatron-LM."""
+    assert any(note.startswith("checkpointing.modules") for note in predict(of_modules("mlp", name)).undecided)

@@ -13,11 +13,11 @@ from dataclasses import replace
 import pytest
 from tests.bench.accuracy import Json, number, rows
 from tests.unit.memory.builders import MIB, a_transformer, job_of
+from tests.unit.memory.builders import of_stage as of_one_stage
 
 from peakgate.memory.capacity import capability_of
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.check import world_of
-from peakgate.memory.compose import compose
 from peakgate.memory.flat_buffers import schedule
 from peakgate.memory.job import Batch, Checkpointing, Framework, Job, Megatron, Model, MultiHeadLatentAttention, Transformer
 from peakgate.memory.model import describe
@@ -57,7 +57,7 @@ def of_stage(job: Job, stage: int, *, exact: bool = False) -> Prediction:
     capability = capability_of(job)
     plan = replace(resolved.plan, workspace_bytes=workspace_bytes(capability), capability=capability)
     wanted = stages(plan.degrees, plan.architecture.dims["L"], plan.accumulation)[stage]
-    return compose(plan, wanted, resolved, described, exact=exact)
+    return of_one_stage(plan, wanted, resolved, described, exact=exact)
 
 
 def published(name: str, changes: Mapping[str, Value] | None = None) -> Job:
@@ -258,6 +258,78 @@ def test_every_own_block_is_decided(block: str) -> None:
         answer = predict(a_megatron_job({"attention.implementation": attention, "batch.sequence_length": 128}, model=a_transformer(block)))
         assert answer.undecided == ()
         assert sum(line.bytes for line in answer.ledger) == answer.device_bytes
+
+
+T5 = [pytest.param(row, id=name) for name, row in PUBLISHED.items() if name.startswith("mcore-t5")]
+
+
+@pytest.mark.parametrize("row", T5)
+def test_an_encoder_and_a_decoder_of_its_own_modules(row: Json) -> None:
+    """Megatron-LM's own tests of T5, with and without tensor parallelism, fused and unfused attention: to 1.6 %."""
+    answer = predict(job_of(row["job"]))
+    assert answer.undecided == ()
+    assert answer.allocated_bytes == pytest.approx(number(row, "outcome.peak_bytes"), rel=1.6e-2)
+
+
+def a_t5_job(changes: Mapping[str, Value] | None = None) -> Job:
+    """One encoder and one decoder layer, unfused attention, two lengths."""
+    model = replace(a_transformer("t5", layers=1, vocab_size=256), encoder_layers=1, max_positions=64)
+    job = replace(a_megatron_job(model=model), batch=Batch(micro_batch_size=2, sequence_length=64, target_length=32))
+    return with_changes(job, {"attention.implementation": "eager", "dropout.attention": 0.1, **(changes or {})}.items())
+
+
+def test_both_stacks_share_one_table_of_positions() -> None:
+    """Four matrices of attention and two of the feed-forward part a stack, four more of the second attention, with biases; one table."""
+    h, f, words, places = 64, 96, 256, 64
+    attention, second, feed = 4 * (h * h + h), 4 * (h * h + h), 2 * h * f + h + f
+    norms = 2 * h * (2 + 3 + 2)
+    assert predict(a_t5_job()).parameters == words * (h + 1) + places * h + 2 * attention + second + 2 * feed + norms
+
+
+def test_rows_of_padding_are_masked_again_in_each_layer() -> None:
+    """Transformer Engine builds a mask of all pairs in the encoder's attention and in the second one; the local modules do not."""
+    engine, local = (
+        predict(a_t5_job({"framework.megatron.transformer_impl": name})).saved_activation_bytes_per_layer
+        for name in ("transformer_engine", "local")
+    )
+    assert engine - local == 2 * 64 * (64 + 32)
+
+
+def test_a_decoder_gathers_the_encoders_output() -> None:
+    """Sequence parallelism splits tokens outside the products; their outputs, keys and values of the encoder among them, stay whole."""
+    degrees: dict[str, Value] = {"parallelism.tensor": 2, "parallelism.world_size": 2}
+    whole, split = (
+        predict(a_t5_job({**degrees, "parallelism.sequence_parallel": value})).saved_activation_bytes_per_layer for value in (False, True)
+    )
+    encoder, decoder, norm = 2 * 64, 2 * 32, 2 * 64 * 2 + 2 * 4  # tokens; a norm's input, output and two statistics
+    assert whole - split == (2 * encoder + 3 * decoder) * norm // 2
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "within"),
+    [
+        ("mcore-bert_tp1_pp2-dev_dgx_h100", 1, 2e-3),
+        ("mcore-bert_tp1_pp2-dev_dgx_a100", 1, 2e-3),
+        ("mcore-bert_tp1_pp4_vp2-dev_dgx_h100", 3, 2e-3),
+        ("mcore-bert_tp4_pp1-dev_dgx_h100", 0, 4e-2),
+    ],
+)
+def test_an_encoder_of_its_own_modules(name: str, stage: int, within: float) -> None:
+    """Megatron-LM's own tests of BERT on the rank that wrote them, with the words of BERT's uncased vocabulary and the unfused gradients of
+    their model_config.yaml; under tensor parallelism rests of blocks are left."""
+    job = published(name, {"model.transformer.vocab_size": 30_522, "framework.megatron.gradient_accumulation_fusion": False})
+    answer = of_stage(job, stage)
+    assert answer.undecided == ()
+    assert answer.allocated_bytes == pytest.approx(number(PUBLISHED[name], "outcome.peak_bytes"), rel=within)
+
+
+def test_a_bert_has_its_transform_and_its_binary_head() -> None:
+    """Tables of words, positions and two types; four matrices of attention and two of the feed-forward part; two dense layers behind."""
+    h, f, words, places, layers = 64, 96, 256, 256, 2
+    model = replace(a_transformer("bert", layers=layers, vocab_size=words), max_positions=places)
+    layer = 4 * (h * h + h) + 2 * h * f + f + h + 4 * h
+    ends = words * (h + 1) + places * h + 2 * h + 2 * h + 2 * (h * h + h) + 2 * h + 2 * (h + 1)
+    assert predict(a_megatron_job(model=model)).parameters == layers * layer + ends
 
 
 def further(depths: int, changes: Mapping[str, Value] | None = None) -> Prediction:

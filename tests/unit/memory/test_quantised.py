@@ -57,6 +57,35 @@ def test_autocast_over_4_bit_weights(base: str) -> None:
     assert mixed.undecided == ()
 
 
-def test_8_bit_products_are_undecided() -> None:
-    """LLM.int8 keeps other tensors than a 4-bit product does: the answer says that it does not count them."""
-    assert predict(a_job(lora=lora(base_dtype="int8"))).undecided
+def test_an_8_bit_product_keeps_its_input() -> None:
+    """MatMul8bitLt hangs it on its context: a frozen 4-bit weight in the same place keeps nothing."""
+    four, eight = (predict(a_job(lora=lora(base_dtype=base))) for base in ("nf4", "int8"))
+    assert eight.saved_activation_bytes_per_layer >= four.saved_activation_bytes_per_layer
+    assert eight.undecided == ()
+    assert any("outlying columns" in each for each in eight.assumptions)
+
+
+@pytest.mark.parametrize("recipe", ["bf16", "fp32", "amp-bf16"])
+@pytest.mark.parametrize("mode", ["none", "full"])
+def test_8_bit_weights_take_a_byte_each(recipe: str, mode: str) -> None:
+    """In every recipe, with and without checkpoints, and the ledger sums."""
+    answer = predict(a_job({"precision.recipe": recipe, "checkpointing.mode": mode}, lora=lora(base_dtype="int8")))
+    linear = 3 * (64 * 64 * 2 + 2 * 64 * 16 + 3 * 64 * 96)
+    assert next(line.bytes for line in answer.ledger if line.category == "parameters") > linear
+    assert sum(line.bytes for line in answer.ledger) == answer.device_bytes
+
+
+def test_an_8_bit_product_is_made_in_32_bits() -> None:
+    """int8_linear_matmul gives int32, four bytes an output: of a long sequence more than weights made whole."""
+    small: dict[str, Value] = {"batch.sequence_length": 4096, "checkpointing.mode": "full"}
+    four, eight = (predict(a_job(small, lora=lora(base_dtype=base))).live_bytes for base in ("nf4", "int8"))
+    assert eight > four
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_dora_adds_a_magnitude_for_each_output(dropout: float) -> None:
+    """One number a row of the weight (peft tuners/lora/dora.py); its norms cost whole weights for a moment."""
+    plain, scaled = (predict(a_job(lora=lora(method=name, dropout=dropout))) for name in ("lora", "dora"))
+    assert scaled.trainable_parameters - plain.trainable_parameters == 3 * (64 + 16)
+    assert scaled.allocated_bytes > plain.allocated_bytes
+    assert scaled.undecided == ()

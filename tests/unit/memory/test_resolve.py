@@ -196,18 +196,17 @@ def test_data_and_shard_degrees(changes: dict[str, Value], world: int, want: tup
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
-        ({"framework.name": "colossalai"}, "framework.name"),
-        ({"method.name": "dpo"}, "method.name"),
-        ({"method.reference": "full"}, "method"),
+        ({"framework.name": "colossalai", "parallelism.sharding": "zero3"}, "parallelism.sharding"),
+        ({"method.name": "ppo"}, "method.name"),
+        ({"method.name": "distill"}, "method.teacher"),
         ({"offload.activations": "cpu"}, "offload"),
         ({"offload.parameters": "nvme"}, "offload"),
         ({"precision.compute": "float8"}, "precision"),
         ({"checkpointing.mode": "memory-budget"}, "checkpointing.mode"),
         ({"checkpointing.mode": "selective", "attention.implementation": "flash"}, "checkpointing.mode"),
         ({"framework.compile": True}, "framework"),
-        ({"framework.cuda_graphs": "per-layer"}, "framework"),
-        ({"evaluate.micro_batch_size": 1}, "frozen, evaluate and save"),
-        ({"save.full_state_dict": True}, "frozen, evaluate and save"),
+        ({"framework.cuda_graphs": "per-layer"}, "framework.cuda_graphs"),
+        ({"save.full_state_dict": True, "framework.name": "megatron"}, "save"),
         ({"parallelism.context": 2, "attention.implementation": "eager"}, "parallelism.context"),
         ({"parallelism.expert": 2}, "parallelism"),
     ],
@@ -221,11 +220,11 @@ def test_what_is_not_counted_is_said(changes: dict[str, Value], want: str) -> No
 @pytest.mark.parametrize(
     ("job", "want"),
     [
-        (replace(a_job(), frozen=("vision_tower",)), "frozen"),
-        (replace(a_job(), checkpointing=Checkpointing(mode="selective", modules=("mlp",))), "checkpointing.modules"),
+        (replace(a_job({"checkpointing.mode": "full", "checkpointing.every": 2}), frozen=("layers.0",)), "frozen"),
+        (replace(a_job(), checkpointing=Checkpointing(mode="selective", modules=("moe_act",))), "checkpointing.modules"),
         (replace(a_job(), method=Method(teacher=Model(preset="gpt2"))), "method"),
-        (a_job(lora=Lora(method="dora")), "lora"),
-        (a_job(lora=Lora(base_dtype="int8")), "lora.base_dtype"),
+        (a_job(lora=Lora(method="dora", base_dtype="nf4")), "lora.method"),
+        (a_job({"framework.name": "litgpt"}, lora=Lora(base_dtype="int8")), "lora.base_dtype"),
     ],
 )
 def test_what_cannot_be_counted_of_lists_and_models_is_said(job: Job, want: str) -> None:

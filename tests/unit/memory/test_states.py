@@ -123,6 +123,15 @@ def test_offloaded_optimizer_states_are_not_on_the_gpu() -> None:
     assert answer.host_bytes == 12 * answer.parameters
 
 
+@pytest.mark.parametrize("recipe", ["bf16-master", "deepspeed-bf16", "megatron-bf16"])
+def test_an_offloaded_optimizer_takes_the_master_weights_along(recipe: str) -> None:
+    """They are what it steps: in the host's memory beside its moments."""
+    kept, gone = (a_plan({"precision.recipe": recipe, "offload.optimizer": where}) for where in ("none", "cpu"))
+    weights = [Weight(name="linear.q", elements=1000, trainable=True, count=1)]
+    assert states_of(kept, weights).master_weights == 4000
+    assert states_of(gone, weights).master_weights == states_of(gone, weights).optimizer_states == 0
+
+
 def adapted(lora: Lora, changes: dict[str, Value] | None = None) -> States:
     """States of a frozen base of 90,000 and 6,000 elements under adapters of 1,000."""
     frozen = [Weight(name=w.name, elements=w.elements, trainable=False, count=w.count) for w in WEIGHTS]

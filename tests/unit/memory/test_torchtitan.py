@@ -12,6 +12,7 @@ from peakgate.memory.change import Value, with_changes
 from peakgate.memory.favourable import favourable
 from peakgate.memory.job import Job
 from peakgate.memory.predict import predict
+from peakgate.memory.prediction import Prediction
 from peakgate.memory.profiles import profile_name
 from peakgate.memory.step import saved_bytes_per_layer, walk
 
@@ -203,3 +204,25 @@ def test_a_compiled_layer_needs_no_more_than_an_eager_one(mode: str, block: str)
     compiled, eager = (predict(a_job(changes | {"framework.compile": value}, model=a_transformer(block))) for value in (True, False))
     assert compiled.allocated_bytes <= eager.allocated_bytes
     assert compiled.parameters == eager.parameters
+
+
+@pytest.mark.parametrize(("recipe", "decided"), [("current", True), ("mxfp8", False), ("nvfp4", False)])
+def test_only_scales_of_whole_tensors_are_counted(recipe: str, decided: bool) -> None:
+    """torchao gathers those weights in 8 bits and keeps operands in 16; another recipe is UNDECIDED, and gathered as it is."""
+    job = with_changes(job_of_row(ROWS["titan-8b-fsdp8-fp8"]), [("precision.fp8.recipe", recipe)])
+    plan = a_plan({"precision.fp8.recipe": recipe, "precision.compute": "float8", "framework.name": "torchtitan"})
+    assert any(note.startswith("precision") for note in predict(job).undecided) != decided
+    assert plan.float8_gather == decided
+
+
+def test_a_budget_of_nothing_is_a_checkpoint() -> None:
+    """The partitioner then keeps a compiled layer's inputs alone; a budget in between is UNDECIDED."""
+    row = ROWS["titan-8b-cp1-s32768"]
+
+    def with_budget(budget: float) -> Prediction:
+        return predict(with_changes(job_of_row(row), [("checkpointing.mode", "memory-budget"), ("checkpointing.budget", budget)]))
+
+    full = predict(job_of_row(row))
+    assert with_budget(0.0).allocated_bytes == full.allocated_bytes
+    assert not any(note.startswith("checkpointing") for note in with_budget(0.0).undecided)
+    assert any(note.startswith("checkpointing") for note in with_budget(0.5).undecided)

@@ -59,9 +59,9 @@ def test_each_option_needs_less() -> None:
     assert len(set(sizes)) == len(sizes)
 
 
-def test_recipes_name_the_chunked_loss_from_0_4_on() -> None:
+def test_recipes_name_the_chunked_loss_from_0_3_on() -> None:
     """recipes/configs: torch.nn.CrossEntropyLoss before, CEWithChunkedOutputLoss after; the answer lists it."""
-    for version, want in (("0.3.1", "full"), ("0.4.0", "chunked")):
+    for version, want in (("0.2.1", "full"), ("0.3.0", "chunked")):
         assumptions = predict(a_torchtune({"framework.version": version})).assumptions
         assert any(line.startswith(f"loss.implementation: {want}") for line in assumptions)
 

@@ -104,6 +104,22 @@ def test_favourable_values_that_exclude_each_other_are_taken_one_by_one(a_job: A
     assert verdict_on(job, picky).verdict is Verdict.UNDECIDED
 
 
+def test_a_value_that_only_long_sequences_profit_from_is_left_out_of_a_short_one(a_job: AJob, assessor: Assessor) -> None:
+    """A fused loss that would need more is not the most favourable one; where it needs less it is."""
+
+    def needs(more: int) -> Assessor:
+        def predict(job: Job) -> Prediction:
+            plain = assessor.memory.predict(job)
+            return replace(plain, required_bytes=plain.required_bytes + more * (job.loss.implementation == "fused"))
+
+        open_fields = (("loss.implementation", "fused"), ("attention.implementation", "flash"))
+        return replace(assessor, memory=replace(assessor.memory, predict=predict, favourable=lambda _: open_fields))
+
+    job = a_job(sequences=5, attention=None, memory_bytes=11 * GB)
+    for more, want in ((GB, ["attention.implementation"]), (-GB, ["loss.implementation", "attention.implementation"])):
+        assert [path for path, _ in best_changes(job, needs(more).assess(job), needs(more))] == want
+
+
 def test_the_first_phase_that_passes_the_card_is_named(a_job: AJob, assessor: Assessor) -> None:
     """The states fit, the forward pass does not; a job that fits has no such phase."""
     assert oom_phase(assessor.assess(a_job(memory_bytes=15 * GB))) == "forward"

@@ -1,7 +1,8 @@
 """A traced step as the JSON object that `model.profile` takes (docs: `peakgate trace --help`).
 
 `events` and `resident` are lists of words, deflated and in base64: `forward` … begin a phase; `t512` allocates 512 bytes of temporaries
-(LETTERS names the others); `-3` frees the third last allocation.
+(LETTERS names the others); `-3` frees the third last allocation; behind `@name` allocations are made on that stream, behind `@` on the
+default stream again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Any
 
-from peakgate.client.tracer.tracker import Allocation, Entry, Freed, Phase
+from peakgate.client.tracer.entries import Allocation, Entry, Freed, Phase
 
 VERSION = 1
 LETTERS = {
@@ -22,8 +23,11 @@ LETTERS = {
     "buffers": "b",
     "inputs": "i",
     "optimizer_states": "o",
+    "logits": "l",
+    "workspaces": "w",
+    "unknown": "u",
 }
-SLOTS = ("parameters", "buffers", "inputs", "optimizer_states")
+SLOTS = ("parameters", "buffers", "inputs", "optimizer_states", "workspaces", "unknown")
 """What is resident between steps; the rest that is alive at the start is allocated first."""
 
 
@@ -33,6 +37,7 @@ def words_of(start: Iterable[Allocation], entries: Iterable[Entry]) -> tuple[lis
     resident = [f"{LETTERS[each.category]}{each.nbytes}" for each in alive if each.category in SLOTS and each.nbytes]
     events: list[str] = []
     places: dict[int, int] = {}
+    stream = ""
     first, *rest = entries
     for entry in [first, *(each for each in alive if each.category not in SLOTS), *rest]:
         if isinstance(entry, Phase):
@@ -41,6 +46,9 @@ def words_of(start: Iterable[Allocation], entries: Iterable[Entry]) -> tuple[lis
             if entry.number in places:
                 events.append(f"-{len(places) - places[entry.number]}")
         elif entry.nbytes:
+            if entry.stream != stream:
+                stream = entry.stream
+                events.append(f"@{stream}")
             places[entry.number] = len(places)
             events.append(f"{LETTERS[entry.category]}{entry.nbytes}")
     return resident, events

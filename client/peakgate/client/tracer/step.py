@@ -11,8 +11,9 @@ from torch.utils._pytree import tree_leaves
 
 from peakgate.client.errors import InputError
 from peakgate.client.tracer.cuda_like import cuda_like
+from peakgate.client.tracer.entries import Allocation, Entry
 from peakgate.client.tracer.factory import Subject
-from peakgate.client.tracer.tracker import Allocation, Entry, Tracker, address_of
+from peakgate.client.tracer.tracker import Tracker, address_of
 
 OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "adamw": ("AdamW", {}),

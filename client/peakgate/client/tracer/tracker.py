@@ -5,12 +5,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from peakgate.client.tracer.entries import Allocation, Entry, Freed, Phase
 
 LOSS_OPERATIONS = frozenset(
     {
@@ -25,32 +26,6 @@ LOSS_OPERATIONS = frozenset(
     }
 )
 """The first of these in a forward pass begins the loss."""
-
-
-@dataclass(slots=True)
-class Allocation:
-    """A storage: its number, bytes, and what it turned out to be."""
-
-    number: int
-    nbytes: int
-    category: str
-
-
-@dataclass(frozen=True, slots=True)
-class Freed:
-    """The end of an allocation."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """A new phase begins."""
-
-    name: str
-
-
-Entry = Allocation | Freed | Phase
 
 
 class Tracker(TorchDispatchMode):  # type: ignore[misc]

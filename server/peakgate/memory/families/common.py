@@ -47,6 +47,12 @@ lora x                                       # peft Linear.forward; the adapter 
   _s = scale _b
   y = add y _s
   return to_compute y
+lora_dora x                                  # peft tuners/lora/layer.py with DoraLinearVariant: dropout in front of both products
+  y = linear_base x -> out
+  x = to_adapter x
+  _d = lora_dropout x
+  y = dora _d y
+  return to_compute y
 core_eager q k v
   k = repeat_heads k -> q
   v = repeat_heads v -> q
@@ -139,6 +145,8 @@ embed_positions x                            # gpt2, opt: a learned table of pos
   return dropout_embedding _x
 head_linear x
   return linear.head x -> V
+head_score x                                 # one number a token (modeling_layers.py: GenericForSequenceClassification, `score`)
+  return linear.score x -> one
 plain_loss x labels                          # torch.nn.CrossEntropyLoss of the logits as they are; autocast runs it in fp32
   _f = loss_cast x
   _p = log_softmax _f

@@ -6,13 +6,16 @@ A framework without a row stands on `huggingface`, and the answer says so.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from peakgate.memory.kernels import Kernel
-from peakgate.memory.profiles import composer, litgpt, megatron, textbook, torch, torchtitan, torchtune
+from peakgate.memory.profiles import composer, liger, litgpt, megatron, textbook, torch, torchtitan, torchtune
 from peakgate.memory.profiles.profile import Profile
 
+HUGGINGFACE = Profile(transformers=True, adds_up_whole=True, recomputed={"core_attn": ("core",), "mlp": ("mlp",)})
+
 PROFILES: dict[str, Profile] = {
-    "huggingface": Profile(),
+    "huggingface": HUGGINGFACE,
     "textbook": textbook.PROFILE,
     "megatron": megatron.PROFILE,
     "litgpt": litgpt.PROFILE,
@@ -20,7 +23,8 @@ PROFILES: dict[str, Profile] = {
     "torch": torch.PROFILE,
     "torchtitan": torchtitan.OLDEST,
     "composer": composer.PROFILE,
-    "deepspeed": Profile(),  # Hugging Face's models under ZeRO
+    "deepspeed": HUGGINGFACE,  # deepspeed.initialize wraps the module that it is given; what is its own is `zero.py`
+    "colossalai": replace(HUGGINGFACE, low_level_zero=True),  # booster/plugin/low_level_zero_plugin.py: so too
 }
 
 EARLIER: dict[str, Profile] = {"lit-gpt": litgpt.SCRIPTS}
@@ -29,20 +33,17 @@ EARLIER: dict[str, Profile] = {"lit-gpt": litgpt.SCRIPTS}
 AGES: dict[str, Profile] = {"torchtitan 0.1": torchtitan.FIRST, "torchtitan 0.2": torchtitan.SECOND, "torchtitan 0.2.1": torchtitan.THIRD}
 """Rows of later versions, by the one from which they hold; without a stated version the framework's first row does."""
 
-BLOCKS = textbook.BLOCKS | megatron.BLOCKS | litgpt.BLOCKS | torchtune.BLOCKS | torchtitan.BLOCKS | composer.BLOCKS
+BLOCKS = textbook.BLOCKS | liger.BLOCKS | megatron.BLOCKS | litgpt.BLOCKS | torchtune.BLOCKS | torchtitan.BLOCKS | composer.BLOCKS
 
-KERNELS: dict[str, Kernel] = {**megatron.KERNELS, **litgpt.KERNELS, **torchtune.KERNELS, **torchtitan.KERNELS, **composer.KERNELS}
-"""Kernels that only one framework has."""
-
-FUSED_KERNELS: dict[str, dict[str, str]] = {
-    "rms_norm": {"rms_norm": "rms_norm_fused", "rms_norm_gemma": "rms_norm_fused"},
-    "swiglu": {"mlp_gated": "mlp_gated_fused"},
-    "gelu": {"gelu_new": "gelu"},
+KERNELS: dict[str, Kernel] = {
+    **liger.KERNELS,
+    **megatron.KERNELS,
+    **litgpt.KERNELS,
+    **torchtune.KERNELS,
+    **torchtitan.KERNELS,
+    **composer.KERNELS,
 }
-"""`framework.fused_kernels`: what each replaces.
-
-Liger ops/rms_norm.py keeps the input and one number a row; ops/swiglu.py keeps gate and up.
-"""
+"""Kernels that only one framework has, or that a library puts into a model."""
 
 
 def profile_of(framework: str) -> Profile:
@@ -53,9 +54,9 @@ def profile_of(framework: str) -> Profile:
 def profile_name(framework: str, version: str | None, block: str = "", capability: tuple[int, int] | None = None) -> str:
     """The name of the framework's row at a version: the latest that has begun; without one the first that models the block on the card.
 
-    LitGPT has versions since it is a package; without one it is the scripts before it.
+    LitGPT has versions since it is a package; without one it is the scripts before it, if they knew the model's block.
     """
-    if framework == "litgpt" and not version:
+    if framework == "litgpt" and not version and (not block or block in EARLIER["lit-gpt"].blocks):
         return "lit-gpt"
     if not version and block:
         ages = [framework, *(name for name in AGES if name.partition(" ")[0] == framework)]

@@ -174,10 +174,13 @@ RENAMES = {
     "leaf": "pass",
 }
 
+_FIRST = ("llama", "mistral", "gpt_neox", "falcon")
+"""Blocks that Lit-GPT knew before its scripts became a package (lit_gpt/config.py at 6178c7cc)."""
+
 PROFILE = Profile(
     renames=RENAMES,
     blocks={
-        **{name: {} for name in ("llama", "mistral", "qwen2", "gpt_neox", "falcon", "gemma")},
+        **{name: {} for name in (*_FIRST, "qwen2", "gemma")},
         "gemma2": {"core": "core_litgpt_capped"},
     },
     losses={"full": "litgpt_full", "chunked": "litgpt_chunked"},
@@ -187,10 +190,12 @@ PROFILE = Profile(
     optimizers_of_4bit={"adamw": "paged-adamw"},
     adapts_parts=True,
     holds_graph=True,
+    adds_up_whole=True,
 )
 
 SCRIPTS = replace(
     PROFILE,
+    blocks={name: {} for name in _FIRST},
     renames={**RENAMES, "rms_norm": "rms_norm_lit", "attention_falcon_mqa": "attention_lit_one_group"},
     holds_graph=False,
     longest_first=True,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from peakgate.memory import kernels
 from peakgate.memory.blocks import parse
-from peakgate.memory.profiles import megatron_routed
+from peakgate.memory.profiles import megatron_bert, megatron_fp8, megatron_routed, megatron_t5
 from peakgate.memory.profiles.megatron_resident import resident
 from peakgate.memory.profiles.profile import Profile
 
@@ -35,6 +35,8 @@ squared_relu | y=x               | x(x): gx=x                                 # 
 cross_entropy_in_place | y=out:4 l=out:12 -l | x(x): gx~x
 """)
     | megatron_routed.KERNELS
+    | megatron_t5.KERNELS
+    | megatron_fp8.KERNELS
 )
 
 BLOCKS = (
@@ -116,6 +118,8 @@ embed_megatron_positions x
   return dropout_hidden _x
 """)
     | megatron_routed.BLOCKS
+    | megatron_t5.BLOCKS
+    | megatron_bert.BLOCKS
 )
 
 
@@ -137,6 +141,8 @@ ROLES = {
     **dict.fromkeys(("gpt", "gpt2", "gpt3"), GPT),
     "qwen3": QWEN3,
     "nemotron": NEMOTRON,
+    "t5": GPT | megatron_t5.T5,
+    "bert": GPT | megatron_bert.BERT,
     "mixtral": LLAMA | megatron_routed.ROUTED,
     "qwen3_moe": QWEN3 | megatron_routed.ROUTED,
     **dict.fromkeys(("deepseek_v2", "deepseek_v3"), LLAMA | megatron_routed.DEEPSEEK),
@@ -150,12 +156,15 @@ PROFILE = Profile(
     rows=megatron_routed.ROWS,
     recomputed={"core_attn": ("core",), "mlp": ("feed_forward",), "moe_act": ("expert_tail",)},
     linears={name: name + "_te" for name in _VARIANTS} | {"linear_gathered.head": "linear_buffered"},
+    linears_of=megatron_fp8.linears,
     workspaces=0,
     tables=False,
     resident=resident,
+    built={"t5": megatron_t5.as_built, "bert": megatron_bert.as_built},
     further_tokens=frozenset({"embed_megatron"}),
     pipeline_loop=True,
     zero_buckets=False,
     flat_buffers=True,
     vocabulary_multiple=128,
+    fused=frozenset({"rms_norm", "layer_norm", "swiglu", "rope"}),
 )

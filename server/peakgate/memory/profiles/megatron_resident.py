@@ -13,6 +13,7 @@ from peakgate.memory.allocator import block_bytes
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.parallel import rank_dims
 from peakgate.memory.prediction import LedgerLine
+from peakgate.memory.profiles.megatron_fp8 import weight_copies
 
 if TYPE_CHECKING:
     from peakgate.memory.pipeline import Stage
@@ -38,6 +39,7 @@ def resident(plan: Plan, stage: Stage, weights: list[Weight]) -> list[LedgerLine
     gathers = stage.heads and plan.degrees.sequence_parallel and plan.degrees.tensor > 1
     return [
         LedgerLine(category="gradients", item="stand-ins of fused weight gradients", bytes=stand_ins(plan, weights)),
+        LedgerLine(category="parameters", item="8-bit copies of weights", bytes=weight_copies(plan, weights)),
         LedgerLine(category="temporaries", item="cuBLAS workspace", bytes=torch),
         LedgerLine(category="temporaries", item="Transformer Engine workspace", bytes=engine),
         LedgerLine(category="temporaries", item="grouped products workspace", bytes=GROUPED_STREAMS * engine if routed else 0),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from peakgate.memory.architecture import Architecture
     from peakgate.memory.pipeline import Stage
     from peakgate.memory.plan import Plan
     from peakgate.memory.prediction import LedgerLine
@@ -31,12 +32,16 @@ class Profile:
     optimizer_temporaries: bool = True
     roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By block: roles of a framework's own modules, which win over the family's."""
+    built: Mapping[str, Callable[[Architecture], Architecture]] = field(default_factory=dict)
+    """By block: what the framework builds of the published model, where that is another one."""
     rows: Mapping[str, str] = field(default_factory=dict)
     """Operations that change the number of rows, and the dimension that says to how many."""
     recomputed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Modules of selective checkpointing, and the roles that are then segments of their own."""
     linears: Mapping[str, str] = field(default_factory=dict)
     """Kernels of linear layers whose weight gradients are added up inside the product (`plan.fused_weight_gradients`)."""
+    linears_of: Callable[[Plan, Mapping[str, str]], Mapping[str, str]] | None = None
+    """What a plan makes of `linears`: products in 8 bits have kernels of their own."""
     resident: Callable[[Plan, Stage, list[Weight]], list[LedgerLine]] | None = None
     """What else lives all step long: workspaces, tables, buffers."""
     splits_backward: bool = False
@@ -47,8 +52,12 @@ class Profile:
     """Embeddings with which the framework predicts further tokens (`multi_token.py`); empty: its modules predict one."""
     pipeline_loop: bool = False
     """The locals of Megatron-LM's pipeline loop are counted, and outputs are deallocated once they are sent."""
+    adds_up_whole: bool = False
+    """Micro-batches before the last of a step run under no_sync: FSDP then adds up whole gradients."""
     zero_buckets: bool = True
     """Sharded gradients and parameters go through DeepSpeed's buckets."""
+    low_level_zero: bool = False
+    """They go through ColossalAI's buckets (`low_level_zero.py`)."""
     flat_buffers: bool = False
     """Weights and gradients are moved into one buffer each after the model is built."""
     vocabulary_multiple: int = 0
@@ -92,6 +101,11 @@ class Profile:
     keeps_last_unit: bool = False
     """The last layer stays gathered between forward and backward."""
 
+    transformers: bool = False
+    """Whether it trains Hugging Face's own modules, which a library of kernels may patch …"""
+    fused: frozenset[str] = frozenset()
+    """… and which kernels its own modules are fused with anyway."""
+
     newest_capability: int = 1 << 10
     """The last major compute capability on which this age of the framework runs."""
 
@@ -106,3 +120,8 @@ class Profile:
     def models(self, block: str) -> bool:
         """Whether the framework builds the block of its own modules, or has none of its own."""
         return not self.roles or block in self.roles
+
+    def builds(self, published: Architecture) -> Architecture:
+        """The architecture as the framework builds it."""
+        own = self.built.get(published.block)
+        return own(published) if own else published

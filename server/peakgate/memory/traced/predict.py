@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from peakgate.memory.allocator import block_bytes
 from peakgate.memory.capacity import capability_of
 from peakgate.memory.compose import Outside, in_order, ledger
 from peakgate.memory.job import Job
-from peakgate.memory.meter import Event, High, Meter, Point
+from peakgate.memory.meter import WALKED, Event, High, Meter, Point
 from peakgate.memory.plan import Degrees
 from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
-from peakgate.memory.recipes import RECIPES
-from peakgate.memory.replay import Script, replay, smallest_cap
-from peakgate.memory.runtime import CONTEXT_BYTES, communication_bytes, workspace_bytes
+from peakgate.memory.replay import Script, smallest_cap
+from peakgate.memory.replay import play as play_script
+from peakgate.memory.runtime import communication_bytes, context_bytes, workspace_bytes
 from peakgate.memory.states import States
 from peakgate.memory.step import PHASES
+from peakgate.memory.traced.measured import contradictions_of_run, recipe_dtype
 from peakgate.memory.traced.read import Profile, Sized, events_of, read, resident_of
 
 RESIDENT_ITEMS = {
@@ -24,8 +26,13 @@ RESIDENT_ITEMS = {
     "optimizer_states": ("optimizer_states", "optimizer states"),
     "buffers": ("activations", "buffers"),
     "inputs": ("activations", "input batch"),
+    "workspaces": ("temporaries", "library workspace"),
+    "unknown": ("temporaries", "allocated before the recording, of no known kind"),
 }
 """Kind of a resident allocation -> category and item of the ledger."""
+
+MOVES = (*WALKED, "optimizer_states")
+"""Categories of a step's allocations: a recorded first step makes the optimizer's states."""
 
 THREADS = 2
 """One cuBLAS workspace for each thread that runs products: forward and autograd."""
@@ -38,6 +45,7 @@ class Played:
     highs: dict[str, High]
     points: tuple[Point, ...]
     events: tuple[Event, ...]
+    streams: Mapping[int, str]
 
 
 def predict_profile(job: Job, world: int) -> Prediction:
@@ -48,10 +56,12 @@ def predict_profile(job: Job, world: int) -> Prediction:
     base = sum(line.bytes for line in lines)
     peaks = {phase: base + played.highs[phase].blocks for phase in PHASES if phase in played.highs}
     phase = max(reversed(peaks), key=lambda name: peaks[name])
-    outside = Outside(context=CONTEXT_BYTES, communication=communication_bytes(_degrees(world)))
+    outside = Outside(context=context_bytes(job.framework, capability_of(job)), communication=communication_bytes(_degrees(world)))
     extra = tuple(line.bytes for line in lines if line.item.startswith(("cuBLAS", "DDP")))
-    replayed = _replayed(profile, extra)
-    reserved, required = (max(each, peaks[phase]) for each in replayed)
+    reserved, required = (max(each, peaks[phase]) for each in _replayed(profile, extra))
+    if profile.measured and profile.measured.reserved_bytes:
+        reserved = max(profile.measured.reserved_bytes, peaks[phase])
+        required = min(required, reserved)
     states = _states(lines, profile)
     exact = sum(each.nbytes for each in resident) + sum(line.bytes for line in lines if line.item.startswith("DDP"))
     return Prediction(
@@ -68,18 +78,20 @@ def predict_profile(job: Job, world: int) -> Prediction:
         phase_peaks=in_order(states, peaks, required - peaks[phase] + outside.total),
         pipeline_stage=0,
         rank_reason="every rank holds the same" if world > 1 else "the only GPU",
-        ledger=ledger(lines, played.highs[phase], reserved - peaks[phase], outside),
+        ledger=ledger(lines, played.highs[phase].by, reserved - peaks[phase], outside),
         timeline=tuple(TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in played.points),
-        group=f"profile/{'ddp' if world > 1 else 'none'}/{profile.dtype}",
-        undecided=contradictions(job, profile),
+        group=f"profile/{'ddp' if world > 1 else 'none'}/{profile.dtype or 'snapshot'}",
+        undecided=contradictions_of_run(job, profile, profile.measured, world) if profile.measured else contradictions(job, profile),
         states_bytes=states.resident,
-        assumptions=(f"model.profile: a step of {profile.source}: batch {profile.batch_size}, {profile.optimizer}",),
+        assumptions=(
+            f"model.profile: a step of {profile.source}: batch {profile.batch_size or 'unknown'}, {profile.optimizer or 'unknown'}",
+        ),
     )
 
 
 def play(profile: Profile) -> Played:
     """Counts the step."""
-    meter = Meter(block_bytes, events=[])
+    meter = Meter(block_bytes, events=[], by=dict.fromkeys(MOVES, 0), high_by=dict.fromkeys(MOVES, 0))
     numbers: list[tuple[int, Sized]] = []
     for word in events_of(profile):
         if isinstance(word, str):
@@ -87,31 +99,35 @@ def play(profile: Profile) -> Played:
                 meter.mark_high(meter.phase)
             meter.enter(word)
         elif isinstance(word, Sized):
-            counted = word if word.category in meter.by else Sized(category="temporaries", nbytes=word.nbytes)
-            numbers.append((meter.add(word.nbytes, block_bytes(word.nbytes), counted.category), counted))
+            counted = word if word.category in meter.by else replace(word, category="temporaries")
+            numbers.append((meter.add(word.nbytes, block_bytes(word.nbytes), counted.category, word.stream), counted))
         else:
             number, freed = numbers[word.place]
-            meter.sub(freed.nbytes, block_bytes(freed.nbytes), freed.category, number)
+            meter.sub(freed.nbytes, block_bytes(freed.nbytes), freed.category, number, freed.stream)
     meter.mark_high(meter.phase)
     meter.enter("end")
-    return Played(highs=meter.highs, points=tuple(meter.points), events=tuple(meter.events or ()))
+    return Played(highs=meter.highs, points=tuple(meter.points), events=tuple(meter.events or ()), streams=meter.streams)
 
 
 @lru_cache(maxsize=64)
 def _replayed(profile: Profile, extra: tuple[int, ...]) -> tuple[int, int]:
     """(reserved, required) bytes."""
     sizes = [*(each.nbytes for each in resident_of(profile)), *extra]
-    script = Script(resident=sizes, steps=[play(profile).events] * 2)
-    seen = replay(sizes, script.steps)
+    played = play(profile)
+    expandable = profile.measured is not None and profile.measured.expandable
+    script = Script(resident=sizes, steps=[played.events] * 2, streams=played.streams, expandable=expandable)
+    seen = play_script(script)
     return seen.reserved_bytes, smallest_cap(script, seen)
 
 
 def _lines(job: Job, profile: Profile, resident: tuple[Sized, ...], world: int) -> list[LedgerLine]:
-    """What lives all step long, in blocks."""
+    """What lives all step long, in blocks; what a trace does not see is added."""
     lines = [
         LedgerLine(category=category, item=item, bytes=sum(block_bytes(each.nbytes) for each in resident if each.category == kind))
         for kind, (category, item) in RESIDENT_ITEMS.items()
     ]
+    if profile.measured:  # a real run has them among its allocations
+        return [line for line in lines if line.bytes]
     lines.append(LedgerLine(category="temporaries", item="cuBLAS workspace", bytes=THREADS * workspace_bytes(capability_of(job))))
     if world > 1:
         lines.append(LedgerLine(category="communication", item="DDP gradient buckets", bytes=profile.gradient_bytes))
@@ -144,7 +160,7 @@ def contradictions(job: Job, profile: Profile) -> tuple[str, ...]:
         "batch.gradient_accumulation_steps": (_several(job.batch.gradient_accumulation_steps), _several(profile.accumulation)),
         "optimizer.name": (job.optimizer.name, profile.optimizer),
         "optimizer.implementation": (job.optimizer.implementation, profile.implementation),
-        "precision.recipe": (_recipe_dtype(job), profile.dtype),
+        "precision.recipe": (recipe_dtype(job), profile.dtype),
         "parallelism.sharding": (job.parallelism.sharding or None, "ddp" if job.parallelism.sharding == "ddp" else "none"),
     }
     differing = {path: pair for path, pair in stated.items() if pair[0] not in (None, pair[1])}
@@ -161,11 +177,3 @@ def contradictions(job: Job, profile: Profile) -> tuple[str, ...]:
 
 def _several(steps: int | None) -> str | None:
     return None if steps is None else "several" if steps > 1 else "one"
-
-
-def _recipe_dtype(job: Job) -> str | None:
-    """The format that a recipe's weights have; autocast is not traced."""
-    recipe = job.precision.recipe
-    if recipe is None:
-        return None
-    return recipe if RECIPES[recipe].autocast else RECIPES[recipe].parameters

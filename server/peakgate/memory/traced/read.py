@@ -1,7 +1,8 @@
-"""A profile as `peakgate trace` writes it, checked field by field: it comes from outside.
+"""A profile as `peakgate trace` or `peakgate probe` writes it, checked field by field: it comes from outside.
 
 `events` and `resident` are words, deflated and in base64: `forward` begins a phase, `t512` allocates 512 bytes (the letter is a category of
-LETTERS), `-3` frees the third last allocation.
+LETTERS), `-3` frees the third last allocation; behind `@7` allocations are made on stream 7, behind `@graph…` in the pool of a CUDA graph,
+and behind `@` on the default stream again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ LETTERS = {
     "b": "buffers",
     "i": "inputs",
     "o": "optimizer_states",
+    "w": "workspaces",
+    "u": "unknown",
 }
 PHASES = ("forward", "loss", "backward", "optimizer")
 MOVING = ("temporaries", "activations", "gradients", "logits")
@@ -31,6 +34,7 @@ LARGEST_TEXT = 1 << 26
 """Bytes of inflated words beyond which a profile is a mistake: forty times those of an 80-layer model."""
 
 LARGEST_BYTES = 1 << 50
+LONGEST_STREAM = 64
 
 
 class ProfileError(Exception):
@@ -47,6 +51,7 @@ class Sized:
 
     category: str
     nbytes: int
+    stream: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +59,19 @@ class Free:
     """The end of allocation `place`, counted from 0."""
 
     place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a real run's snapshot shows beside its allocations; `reserved_bytes` is 0 where it does not."""
+
+    reserved_bytes: int
+    expandable: bool
+    stacks: bool
+    world: int
+    """Ranks of the run; 0: not known."""
+    failed: bool
+    """The run ran out of memory."""
 
 
 Word = Sized | Free | str
@@ -75,6 +93,8 @@ class Profile:
     saved_bytes: int
     resident: str
     events: str
+    measured: Measured | None = None
+    """Of a snapshot; a traced step has none."""
 
 
 def read(data: Mapping[str, object]) -> Profile:
@@ -84,8 +104,9 @@ def read(data: Mapping[str, object]) -> Profile:
     optimizer = data.get("optimizer")
     if not isinstance(optimizer, Mapping):
         raise ProfileError("optimizer", "is missing: trace the model again")
+    measured = _measured(data)
     profile = Profile(
-        source=f"{_text(data, 'factory', '')}, PyTorch {_text(data, 'torch')}",
+        source=f"snapshot {_text(data, 'snapshot', '')}" if measured else f"{_text(data, 'factory', '')}, PyTorch {_text(data, 'torch')}",
         dtype=_text(data, "dtype"),
         batch_size=_whole(data, "batch_size"),
         optimizer=_text(optimizer, "name"),
@@ -97,10 +118,26 @@ def read(data: Mapping[str, object]) -> Profile:
         saved_bytes=_whole(data, "saved_bytes"),
         resident=_text(data, "resident"),
         events=_text(data, "events"),
+        measured=measured,
     )
     resident_of(profile)
     events_of(profile)
     return profile
+
+
+def _measured(data: Mapping[str, object]) -> Measured | None:
+    measured = data.get("measured")
+    if measured is None:
+        return None
+    if not isinstance(measured, Mapping):
+        raise ProfileError("measured", "is no mapping: probe the snapshot again")
+    return Measured(
+        reserved_bytes=_whole(measured, "reserved_bytes"),
+        expandable=measured.get("expandable_segments") is True,
+        stacks=measured.get("stacks") is True,
+        world=_whole(data, "world_size"),
+        failed=measured.get("out_of_memory") is True,
+    )
 
 
 def _text(data: Mapping[str, object], field: str, default: str | None = None) -> str:
@@ -148,14 +185,16 @@ def events_of(profile: Profile) -> tuple[Word, ...]:
 @lru_cache(maxsize=32)
 def _words(field: str, packed: str) -> tuple[Word, ...]:
     out: list[Word] = []
-    made = 0
+    made, stream = 0, ""
     for text in _inflated(field, packed).split():
         if text in PHASES:
             out.append(text)
+        elif text[0] == "@" and len(text) <= LONGEST_STREAM:
+            stream = text[1:]
         elif text[0] == "-" and text[1:].isdigit():
             out.append(Free(place=made - int(text[1:])))
         elif text[0] in LETTERS and text[1:].isdigit() and len(text) < 20 and int(text[1:]) <= LARGEST_BYTES:
-            out.append(Sized(category=LETTERS[text[0]], nbytes=int(text[1:])))
+            out.append(Sized(category=LETTERS[text[0]], nbytes=int(text[1:]), stream=stream))
             made += 1
         else:
             raise ProfileError(field, f"cannot read {text[:20]!r}")

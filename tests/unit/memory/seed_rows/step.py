@@ -28,6 +28,7 @@ from peakgate.memory.job import (
     Parallelism,
 )
 from peakgate.memory.kernel_table import KERNELS
+from peakgate.memory.kernels import NO_FORMULA
 from peakgate.memory.lengths import sequence_of
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.meter import Meter
@@ -218,7 +219,7 @@ def _(*_: Any) -> None:
     def live_after(*, create_graph: bool) -> int:
         meter = Meter(lambda nbytes: nbytes)
         tape = Tape(meter, {}, create_graph=create_graph)
-        x = Tensor(Storage(100, "temporaries", meter), 1, 50, 2, Node([], {}, (0, 0), run=lambda _: None))
+        x = Tensor(Storage(100, "temporaries", meter), 1, 50, 2, Node(NO_FORMULA, {}, (0, 0), run=lambda _: None))
         y = tape.apply(KERNELS["gelu"], {"x": x}, {"y": (1, 50, 2)}, "temporaries")["y"]
         assert y.node is not None
         y.node.grads["y"] = tape.allocate(100)

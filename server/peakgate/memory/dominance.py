@@ -1,0 +1,65 @@
+"""Which of some polynomials can be the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from peakgate.memory.forms import added
+from peakgate.memory.trace import Monomial, Terms, Trace
+
+
+def is_below(terms: Terms, other: Terms) -> bool:
+    """Whether a polynomial is at most another one, coefficient by coefficient; factors are never negative."""
+    get = other.get
+    for monomial, coefficient in terms.items():
+        if coefficient > get(monomial, 0):
+            return False
+    return all(coefficient >= 0 or monomial in terms for monomial, coefficient in other.items())
+
+
+def grows(terms: Terms) -> bool:
+    """Whether it is never negative, as far as signs tell."""
+    return all(coefficient >= 0 for coefficient in terms.values())
+
+
+def shrinks(terms: Terms) -> bool:
+    """Whether it is never positive, as far as signs tell."""
+    return all(coefficient <= 0 for coefficient in terms.values())
+
+
+def largest(trace: Trace, rows: Sequence[Terms]) -> list[int]:
+    """The places of the rows that no other row is above of, whatever the sizes; of equal ones the first.
+
+    Small requests have equal blocks: a row that is left out may be as high as the one that covers it.
+    """
+    kept: list[int] = []
+    for place in sorted(range(len(rows)), key=lambda place: (-trace.value(rows[place]), place)):
+        if not any(_covered(trace, rows[place], rows[other]) for other in kept):
+            kept.append(place)
+    return sorted(kept)
+
+
+def _covered(trace: Trace, terms: Terms, other: Terms) -> bool:
+    """Whether what a row has more of than another one is made up for by larger blocks that the other one has more of."""
+    more = added(other, terms, -1)
+    missing = {monomial: -coefficient for monomial, coefficient in more.items() if coefficient < 0}
+    spare = {monomial: coefficient for monomial, coefficient in more.items() if coefficient > 0}
+    return all(_made_up(trace, monomial, count, spare) for monomial, count in missing.items())
+
+
+def _made_up(trace: Trace, monomial: Monomial, count: int, spare: dict[Monomial, int]) -> bool:
+    """Takes `count` larger blocks out of what is spare: the block of a larger request is never smaller."""
+    request = _request(trace, monomial)
+    for larger in list(spare) if request is not None else ():
+        other = _request(trace, larger)
+        if count and other is not None and is_below(request or {}, other):
+            taken = min(count, spare[larger])
+            count -= taken
+            spare[larger] -= taken
+    return not count
+
+
+def _request(trace: Trace, monomial: Monomial) -> Terms | None:
+    """What a block was asked for; None of what is no block."""
+    factor = trace.factors[monomial[0]] if len(monomial) == 1 else None
+    return factor.of if factor is not None and factor.kind == "block" else None

@@ -1,0 +1,76 @@
+"""States in the host's memory: what is left on the GPU, and what the host holds."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.memory.builders import a_job, a_transformer
+
+from peakgate.memory.change import Value
+from peakgate.memory.offload import ALL, on_host
+from peakgate.memory.predict import predict
+from peakgate.memory.prediction import Prediction
+
+WORLD, STATES = 4, ("parameters", "gradients", "master_weights", "optimizer_states")
+MODEL = a_transformer(layers=4, hidden_size=512, ffn_hidden_size=2048, vocab_size=4000)
+
+
+def answer(sharding: str, recipe: str = "bf16", **changes: Value) -> Prediction:
+    """The prediction for a small model on four GPUs; names of offloaded parts with where they go."""
+    offload = {f"offload.{what}": where for what, where in changes.items()}
+    base: dict[str, Value] = {"parallelism.sharding": sharding, "parallelism.world_size": WORLD, "precision.recipe": recipe}
+    return predict(a_job({**base, "gpu.count": WORLD, **offload}, model=MODEL))
+
+
+def resident(prediction: Prediction) -> dict[str, int]:
+    """Bytes of states at the peak."""
+    return {line.category: line.bytes for line in prediction.ledger if line.category in STATES}
+
+
+@pytest.mark.parametrize("sharding", ["fsdp", "hsdp"])
+def test_fsdp_keeps_no_state_on_the_gpu(sharding: str) -> None:
+    """Parameters, gradients and the optimizer's states are the host's; what is gathered stays (fsdp: CPUOffload)."""
+    plain, moved = answer(sharding), answer(sharding, parameters="cpu")
+    assert moved.undecided == plain.undecided == ()
+    assert not {"parameters", "optimizer_states"} & set(resident(moved))
+    assert resident(plain)["parameters"] == 2 * -(-plain.parameters // WORLD)
+    assert moved.allocated_bytes < plain.allocated_bytes
+    assert moved.host_bytes == pytest.approx(8 * plain.parameters, rel=1e-3)
+
+
+def test_the_ranks_shard_comes_to_the_gpu_for_its_gather() -> None:
+    """In fp32, before it is cast (_flat_param.py: _use_low_precision_shard): so offloading saves the states, less one unit's shard."""
+    plain, moved = answer("fsdp", "fsdp-bf16"), answer("fsdp", "fsdp-bf16", parameters="cpu")
+    saved = plain.live_bytes - moved.live_bytes
+    assert 0 < saved <= 16 * -(-plain.parameters // WORLD)
+
+
+@pytest.mark.parametrize("stage", ["zero1", "zero2", "zero3"])
+def test_zero_moves_the_fp32_partitions_with_the_optimizer(stage: str) -> None:
+    """Master weights and moments, 12 bytes a parameter of the rank's partition, less a buffer for the gradients that are on their way."""
+    plain, moved = answer(stage, "deepspeed-bf16"), answer(stage, "deepspeed-bf16", optimizer="cpu")
+    assert set(resident(moved)) - {"gradients"} == {"parameters"}
+    assert plain.live_bytes - moved.live_bytes >= 11 * plain.parameters // WORLD
+    assert moved.host_bytes == pytest.approx(12 * moved.parameters, rel=1e-3)
+
+
+def test_stage_three_may_move_the_parameters_too() -> None:
+    """Only what is gathered is left of them."""
+    moved = answer("zero3", "deepspeed-bf16", optimizer="cpu", parameters="cpu")
+    assert moved.undecided == ()
+    assert not set(resident(moved)) - {"gradients"}
+    assert moved.host_bytes == pytest.approx(14 * moved.parameters, rel=1e-3)
+
+
+@pytest.mark.parametrize("sharding", ["ddp", "zero2"])
+def test_other_parameters_are_not_counted(sharding: str) -> None:
+    """Nobody moves them, so the answer is UNDECIDED."""
+    assert any("offload.parameters" in note for note in answer(sharding, parameters="cpu").undecided)
+
+
+def test_nothing_is_moved_unasked() -> None:
+    """Every sharding keeps its states where they were."""
+    from tests.unit.memory.builders import a_plan
+
+    for sharding in ("none", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp"):
+        assert not on_host(a_plan({"parallelism.sharding": sharding}))
+    assert set(ALL) == set(STATES)
