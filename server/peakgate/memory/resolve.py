@@ -80,6 +80,7 @@ def resolve(job: Job, architecture: Architecture, world: int) -> Resolved:
         in_backward=fill.flag(job.optimizer.in_backward, "optimizer.in_backward"),
         loss=_loss(job, fill),
         keep_logits=fill.flag(job.loss.keep_logits, "loss.keep_logits"),
+        further_graphs_permille=round(1000 * ((job.loss.create_graph_factor or 1) - 1)),
         earlier_kernels=earlier_kernels(fill.versions),
         pins_inputs=lora is not None and lora.base_dtype in QUANTISED and pins_inputs(job, fill),
         expandable_segments=fill.flag(job.framework.expandable_segments, "framework.expandable_segments"),
