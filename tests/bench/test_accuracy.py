@@ -95,4 +95,12 @@ def test_the_golden_rows_are_there() -> None:
     published = rows("published_jobs")
     assert len({row["id"] for row in published}) == len(published) > 200
     assert all(row["source"] and row["reference"] and row["job"] for row in published)
-    assert [len(rows(path.stem)) for path in traced_sets()] == [34, 165, 29, 168]
+    assert {path.stem: len(rows(path.stem)) for path in traced_sets()} == {
+        "traced_clip": 10,
+        "traced_frozen": 31,
+        "traced_fullsize": 34,
+        "traced_methods": 54,
+        "traced_more": 165,
+        "traced_optimizers": 29,
+        "traced_small": 168,
+    }

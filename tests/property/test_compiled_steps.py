@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from tests.property.jobs import MODELLED, jobs
 from tests.unit.memory.builders import a_job, a_transformer, plan_of, stages_of
 
+from peakgate.memory.change import with_changes
 from peakgate.memory.choices import CHOICES
 from peakgate.memory.compiled_step import Shape, compile_step
 from peakgate.memory.compose import ITEMS
 from peakgate.memory.counts import Counts, counts_of
 from peakgate.memory.forms import UntraceableError
 from peakgate.memory.job import Job
+from peakgate.memory.methods.rows import OWN_LOSSES
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
@@ -59,7 +61,7 @@ def assert_compiled_is_walked(plan: Plan, others: Iterable[Shape] = OTHER_SHAPES
 def test_a_compiled_step_is_the_walk(job: Job) -> None:
     """For random jobs: peaks, ledgers, pools, resident lines, timeline. Other models and batches have shapes of their own."""
     plan = plan_of(job)
-    if plan.companions or plan.evaluation_batch:
+    if plan.companions or plan.evaluation_batch or plan.loss in OWN_LOSSES:
         with pytest.raises(UntraceableError):
             compile_step(plan, stages_of(plan)[0])
     else:
@@ -99,6 +101,15 @@ def answer(job: Job) -> Prediction | str:
 def without_moment(found: Prediction) -> Prediction:
     """An answer without the lines that tell equally high moments apart."""
     return replace(found, ledger=tuple(line for line in found.ledger if line.item not in ITEMS.values()))
+
+
+@pytest.mark.parametrize("framework", ["litgpt", "torchtune"])
+@pytest.mark.parametrize("traced", [256, 250, 1, 8])
+def test_another_number_of_chunks_is_another_walk(framework: str, traced: int) -> None:
+    """A loss in chunks of the sequence: lengths with as many chunks are evaluated, others given up on, also at whole multiples."""
+    job = a_job({"framework.name": framework, "framework.version": "0.4", "loss.implementation": "chunked", "batch.micro_batch_size": 2})
+    plan = plan_of(with_changes(job, [("batch.sequence_length", traced)]))
+    assert_compiled_is_walked(plan, [(2, length) for length in (1, 7, 8, 9, 15, 127, 128, 129, 249, 255, 256, 257, 300, 384, 385, 1024)])
 
 
 def test_large_sizes_have_the_ledger_of_the_walk() -> None:

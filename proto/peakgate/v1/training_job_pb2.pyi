@@ -1200,24 +1200,32 @@ class Loss(_message.Message):
 
     IMPLEMENTATION_FIELD_NUMBER: _builtins.int
     KEEP_LOGITS_FIELD_NUMBER: _builtins.int
+    CREATE_GRAPH_FACTOR_FIELD_NUMBER: _builtins.int
     implementation: _builtins.str
     """full chunked fused vocab-parallel."""
     keep_logits: _builtins.bool
     """Whether the model's output keeps the logits to the end of the backward pass."""
+    create_graph_factor: _builtins.float
+    """Of a loss that calls autograd with create_graph=True: how many times the saved activations its graphs keep together."""
     def __init__(
         self,
         *,
         implementation: _builtins.str | None = ...,
         keep_logits: _builtins.bool | None = ...,
+        create_graph_factor: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_implementation", b"_implementation", "_keep_logits", b"_keep_logits", "implementation", b"implementation", "keep_logits", b"keep_logits"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_create_graph_factor", b"_create_graph_factor", "_implementation", b"_implementation", "_keep_logits", b"_keep_logits", "create_graph_factor", b"create_graph_factor", "implementation", b"implementation", "keep_logits", b"keep_logits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_implementation", b"_implementation", "_keep_logits", b"_keep_logits", "implementation", b"implementation", "keep_logits", b"keep_logits"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_create_graph_factor", b"_create_graph_factor", "_implementation", b"_implementation", "_keep_logits", b"_keep_logits", "create_graph_factor", b"create_graph_factor", "implementation", b"implementation", "keep_logits", b"keep_logits"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__create_graph_factor: _TypeAlias = _typing.Literal["create_graph_factor"]  # noqa: Y015
+    _WhichOneofArgType__create_graph_factor: _TypeAlias = _typing.Literal["_create_graph_factor", b"_create_graph_factor"]  # noqa: Y015
     _WhichOneofReturnType__implementation: _TypeAlias = _typing.Literal["implementation"]  # noqa: Y015
     _WhichOneofArgType__implementation: _TypeAlias = _typing.Literal["_implementation", b"_implementation"]  # noqa: Y015
     _WhichOneofReturnType__keep_logits: _TypeAlias = _typing.Literal["keep_logits"]  # noqa: Y015
     _WhichOneofArgType__keep_logits: _TypeAlias = _typing.Literal["_keep_logits", b"_keep_logits"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__create_graph_factor) -> _WhichOneofReturnType__create_graph_factor | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__implementation) -> _WhichOneofReturnType__implementation | None: ...
     @_typing.overload

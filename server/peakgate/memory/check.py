@@ -28,6 +28,7 @@ LARGEST = {
     "model.transformer.layers": 1 << 9,
     "model.transformer.encoder_layers": 1 << 9,
     "checkpointing.every": 1 << 6,
+    "loss.create_graph_factor": 1 << 6,
     "gpu.memory_bytes": 1 << 50,
     "gpu.count": 1 << 20,
     "batch": 1 << 27,

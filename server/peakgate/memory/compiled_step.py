@@ -15,6 +15,7 @@ from peakgate.memory.forms import Form, UntraceableError, added, terms_of
 from peakgate.memory.hole import hole_bytes
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.meter import High, Point
+from peakgate.memory.methods.rows import OWN_LOSSES
 from peakgate.memory.phases import other_phases
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
@@ -99,8 +100,8 @@ class CompiledStep:
 
 def compile_step(plan: Plan, stage: Stage) -> CompiledStep:
     """Walks a rank of a plan with variables in place of its shape. Raises UntraceableError where a walk needs the plain numbers."""
-    if plan.companions or plan.evaluation_batch:
-        raise UntraceableError("other models and batches have shapes of their own")
+    if plan.companions or plan.evaluation_batch or plan.loss in OWN_LOSSES:
+        raise UntraceableError("other models and batches have shapes of their own; a method's loss goes sequence by sequence")
     trace = Trace()
     shape = [plan.micro_batch, plan.sequence, *([plan.target] if plan.target else [])]
     forms: list[int] = [Form(trace, {(trace.variable(size),): 1}) for size in shape]

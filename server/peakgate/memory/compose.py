@@ -183,7 +183,12 @@ def in_order(states: States, peaks: dict[str, int], more: int, beside: int = 0) 
 def _why(plan: Plan, stage: Stage) -> str:
     if plan.degrees.pipeline == 1:
         return "every rank holds the same" if plan.degrees.world > 1 else "the only GPU"
+    unit = "micro-batches" if stage.chunks == 1 else "chunks of micro-batches"
+    held = f"it holds {stage.in_flight} {unit} in flight"
+    if stage.waiting:
+        held += f", {stage.waiting} of them waiting for their weight gradients"
     if stage.heads:
-        return "the last stage holds the logits"
-    held = f"it holds {stage.in_flight} micro-batches in flight"
+        return f"the last stage holds the logits, and {held}" if stage.waiting else "the last stage holds the logits"
+    if plan.degrees.stage_layers:
+        held = f"it has {stage.layers} layers, and {held}"
     return f"the first stage: embedding, and {held}" if stage.embeds else f"stage {stage.number}: {held}"

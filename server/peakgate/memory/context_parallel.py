@@ -70,6 +70,7 @@ _ULYSSES = (
     "a=q b=q d=q -a -b m=q t=q:4 -t n=k o=v -d a=q b=q gq=q -a -b -m a=k b=k gk=k -a -b -n a=v b=v gv=v -a -b -o",
 )
 
+_TWO_BUFFERS = "a=k*four b=v*four gq=q m=q n=k o=v"  # each of keys, values and their gradients
 _GATHER = "a=k*ranks b=v*ranks c=k*ranks -a d=v*ranks -b"
 _HALVES = "m=q n=k*ranks p=v*ranks -m -n -p -c -d"
 
@@ -77,7 +78,7 @@ KERNELS = kernels.parse(f"""
 {_ring("flash_all_gather", GATHERED)}
 {_ring("flash_ring", PASSED_ON)}
 flash_ulysses(q,k,v) | {_ULYSSES[0].format(state="r!=rng")} | q,k,v(cq,ck,cv,co,l,r): {_ULYSSES[1]}
-te_ring(q,k,v) | b=k*others kv!=k*two o=q*ranks y=q -o -b l!=lse:4 | q,k,v(q,kv,y,l): a=k*four b=k*four gq=q m=q n=k o=v gk=k gv=v
+te_ring(q,k,v) | a=k*others b=v*others ck!=k cv!=v o=q*ranks y=q -o -a -b l!=lse:4 | q,k,v(q,ck,cv,y,l): {_TWO_BUFFERS} gk=k gv=v
 te_all_gather(q,k,v) | {_GATHER} o!=q y=q -c -d l!=lse:4 | q,k,v(q,k,v,o,l): gq=q e=k*ranks f=v*ranks {_GATHER} {_HALVES} gk=k gv=v
 te_ulysses(q,k,v) | {_ULYSSES[0].format(state="")} | q,k,v(cq,ck,cv,co,l): {_ULYSSES[1]}
 """)
@@ -89,7 +90,7 @@ WAYS = {"all-gather": "all_gather", "ring": "ring", "ulysses": "ulysses"}
 def context_dims(degrees: Degrees, tokens: int) -> dict[str, int]:
     """How many keys or values a buffer holds: those of one rank, of all, of all but one; and all ranks' tokens."""
     ranks = degrees.context
-    return {"two": 2, "ranks": ranks, "ring": 2 * ranks, "others": 2 * (ranks - 1), "T_ring": ranks * tokens}
+    return {"two": 2, "ranks": ranks, "ring": 2 * ranks, "others": ranks - 1, "T_ring": ranks * tokens}
 
 
 def crosses_ranks(kernel: str) -> bool:

@@ -89,6 +89,7 @@ torchtune | parallelism.sharding | fsdp | torchtune full_finetune_distributed: f
 litgpt | parallelism.sharding | fsdp | litgpt: FSDPStrategy when devices > 1
 composer | parallelism.sharding | fsdp | llm-foundry scripts/train/yamls: fsdp_config
 * | parallelism.sequence_parallel | false | Megatron-LM arguments.py: --sequence-parallel is off
+torchtitan | parallelism.sequence_parallel | true | torchtitan models/llama3/infra/parallelize.py: apply_tp
 * | parallelism.context_type | all-gather | torch/distributed/tensor/experimental/_context_parallel/_attention.py: rotate_method
 megatron | parallelism.context_type | ring | Megatron-LM arguments.py: --cp-comm-type p2p
 deepspeed | parallelism.context_type | ulysses | deepspeed/sequence/layer.py: DistributedAttention

@@ -52,6 +52,9 @@ OPEN_BY_FRAMEWORK: dict[str, tuple[tuple[str, Value], ...]] = {"torchtitan": (("
 
 OPEN_WHEN_TENSOR_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.sequence_parallel", True),)
 
+OPEN_WHEN_CONTEXT_PARALLEL: tuple[tuple[str, Value], ...] = (("parallelism.context_type", "ring"),)
+"""Two buffers of one rank's keys and values, where a gather holds those of all."""
+
 
 def _far(p: Parallelism) -> int:
     """A world of about so many GPUs that its degrees divide."""
@@ -73,6 +76,8 @@ def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
         rows += OPEN_OF_METHODS
     if (job.parallelism.tensor or 1) > 1:
         rows += OPEN_WHEN_TENSOR_PARALLEL
+    if (job.parallelism.context or 1) > 1:
+        rows += OPEN_WHEN_CONTEXT_PARALLEL
     if job.parallelism.sharding in SHARDED and job.gpu.count is None and job.parallelism.shard_degree is None:
         rows += (("parallelism.world_size", _far(job.parallelism)),)
     if job.batch.sequence_length_is == "cap" and job.batch.sequence_lengths is None:

@@ -248,6 +248,8 @@ class FullyShard(Sharding):
         self.reducing = self.buffer(elements * self.gradient_itemsize)
         drop_gradients(owners)
         shard = self.tape.allocate(-(-elements // unit.ranks) * self.gradient_itemsize, "gradients", REDUCE_SCATTER)
+        if unit.ranks == 1:  # nothing is scattered: a quotient is copied instead (foreach_reduce with a gradient_divide_factor)
+            self.buffer(elements * self.gradient_itemsize, REDUCE_SCATTER).drop()
         if unit.shard is None and not self.offloaded:
             unit.shard = shard
         else:  # added to the shard of the micro-batches before, or copied to the host

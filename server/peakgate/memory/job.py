@@ -219,6 +219,7 @@ class Loss:
 
     implementation: str | None = None
     keep_logits: bool | None = None
+    create_graph_factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

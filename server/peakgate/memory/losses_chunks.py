@@ -16,6 +16,16 @@ def _split(count: int) -> Kernel:
     return parse(f"split_rows | {outputs} | x: gx=x")["split_rows"]
 
 
+def lengths_of_chunks(total_length: int, chunk: int) -> list[int]:
+    """A length in chunks, of which the last is the rest (torch.split); one comparison a chunk, so that a compiled step knows how many."""
+    out: list[int] = []
+    start = 0
+    while start < total_length:
+        out.append(min(chunk, total_length - start))
+        start += chunk
+    return out
+
+
 def pieces(machine: Machine, x: Tensor, positions: list[int]) -> list[Tensor]:
     """Views of `positions` each along the sequence."""
     return views(machine, x, [machine.plan.micro_batch * size for size in positions])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from peakgate.memory.losses_chunks import cross_entropy, heads, pieces, total
+from peakgate.memory.losses_chunks import cross_entropy, heads, lengths_of_chunks, pieces, total
 from peakgate.memory.machine import ENDS, Machine
 from peakgate.memory.tape import Tensor
 
@@ -16,14 +16,9 @@ CHUNK = 128
 """Positions a chunk (finetune/lora.py: lm_head_chunk_size=128; utils.py: chunk_size=128)."""
 
 
-def sizes(sequence: int) -> list[int]:
-    """Positions of each chunk (torch.split: the last is the rest)."""
-    return [min(CHUNK, sequence - start) for start in range(0, sequence, CHUNK)]
-
-
 def chunked(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     """finetune/lora.py: the head chunk by chunk, the loss chunk by chunk; the last chunk without its last position."""
-    lengths = sizes(machine.plan.sequence)
+    lengths = lengths_of_chunks(machine.plan.sequence, CHUNK)
     parts = pieces(machine, x, lengths)
     logits = _returned(machine, x, heads(machine, parts))
     losses = [cross_entropy(machine, each) for each in logits[:-1]]
@@ -38,7 +33,7 @@ def full(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     logits = _returned(machine, x, machine.call("head", "head", [x], machine.dims["V"]))[0]
     cut = replace(logits, rows=machine.plan.micro_batch * (machine.plan.sequence - 1))
     (rows,) = machine.call("contiguous" if machine.plan.micro_batch > 1 else "pass", "", [cut], None)
-    losses = [cross_entropy(machine, replace(rows, rows=size)) for size in sizes(rows.rows)]
+    losses = [cross_entropy(machine, replace(rows, rows=size)) for size in lengths_of_chunks(rows.rows, CHUNK)]
     rows.storage.drop()
     logits.storage.drop()
     return total(machine, losses), None

@@ -7,7 +7,7 @@ throws the compiled plain loss away).
 
 from __future__ import annotations
 
-from peakgate.memory.losses_chunks import cross_entropy, heads, labels_of, pieces, total
+from peakgate.memory.losses_chunks import cross_entropy, heads, labels_of, lengths_of_chunks, pieces, total
 from peakgate.memory.machine import Machine
 from peakgate.memory.tape import Tensor
 
@@ -31,7 +31,7 @@ def chunked(machine: Machine, x: Tensor) -> tuple[Tensor, None]:
     """The head on eight chunks of positions; the loss takes them in fp32 one by one."""
     plan = machine.plan
     size = -(-plan.sequence // CHUNKS)
-    parts = pieces(machine, x, [min(size, plan.sequence - start) for start in range(0, plan.sequence, size)])
+    parts = pieces(machine, x, lengths_of_chunks(plan.sequence, size))
     x.storage.drop()
     folded = plan.micro_batch > 1 and plan.lora is None  # only the gradient of a trained head needs the rows folded
     logits = heads(machine, parts, copied=folded)

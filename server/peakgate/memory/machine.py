@@ -81,7 +81,8 @@ class Machine:
         self.casts = {"to_compute": self.dims["act"], "to_adapter": self.dims["adapter"], "to_float32": 4, "to_half": 2}
         self.single = plan.micro_batch == 1  # heads before sequence is then a view that a batched matmul takes as it is
         self.eight_bits = plan.lora is not None and plan.lora.base_dtype == "int8"
-        self.gathers = plan.degrees.sequence_parallel and plan.degrees.tensor > 1 and plan.profile != "textbook"
+        own = self.profile.gathers_inputs or plan.profile == "textbook"
+        self.gathers = plan.degrees.sequence_parallel and plan.degrees.tensor > 1 and not own
 
     # ---- running blocks
     def call(self, operation: str, tag: str, args: list[Tensor], width: int | None, outputs: int = 1) -> list[Tensor]:
@@ -207,6 +208,8 @@ class Machine:
             return rows
         if operation in self.profile.rows:
             return self.dims[self.profile.rows[operation]]
+        if operation.startswith("linear") and self.profile.gathers_inputs:
+            return x.rows
         if tag == "kv":  # of the encoder's output, whose tokens are others than the decoder's
             return x.rows * (self.dims["tensor"] if self.gathers else 1)
         if operation.startswith(("linear", "logits")):

@@ -111,6 +111,8 @@ class Plan:
     in_backward: bool = False
     loss: str = "full"
     keep_logits: bool = True
+    further_graphs_permille: int = 0
+    """Saved activations of the graphs that a loss with create_graph=True keeps beside the first, in thousandths of the first's."""
     lora: LoraPlan | None = None
     degrees: Degrees = Degrees()
     framework: str = "huggingface"

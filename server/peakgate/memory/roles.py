@@ -64,8 +64,8 @@ def _compiled(plan: Plan, roles: dict[str, str]) -> dict[str, str]:
     """What torch.compile makes of the roles: of single ones, of the loss, or of the whole layer."""
     profile = profile_of(plan.profile)
     out = {role: profile.compiled.get(block, block) if role != "final" else block for role, block in roles.items()}
-    kernel = profile.compiled_layers.get(plan.checkpointing, "") + context_suffix(plan)
-    if kernel in KERNELS and plan.architecture.block in profile.compiled_blocks:
+    kernel = profile.compiled_layers.get(f"{plan.architecture.block}/{plan.checkpointing}", "") + context_suffix(plan)
+    if kernel in KERNELS:
         out |= {"layer": "layer_compiled", "compiled_kernel": kernel}
     return out
 
@@ -105,6 +105,9 @@ def _defaults(plan: Plan, kind: str, *, masked: bool) -> dict[str, str]:
         "loss_upcast": "to_float32",
         "repeat_heads": "pass" if groups == heads else "repeat_view" if groups == 1 else "repeat",
         "query_groups": "copied" if 1 < divided(groups, tensor) < divided(heads, tensor) else "view",
+        "gather_tokens": "all_gather" if plan.degrees.sequence_parallel and tensor > 1 else "pass",
+        "scatter_tokens": "reduce_scatter" if plan.degrees.sequence_parallel and tensor > 1 else "pass",
+        "separate": "copied" if plan.degrees.context > 1 else "view",
         "exchange_tokens": "exchange" if plan.degrees.expert > 1 else "pass",
         "sort_tokens_te": "sort_chunks" if arch.dims["E"] > plan.degrees.expert else "pass",
         "discard_query": "discard_low" if arch.dims.get("q_rank") else "pass",

@@ -1,7 +1,8 @@
 """Per-operation checkpointing: outputs that the forward pass keeps, and that a second run takes back instead of making them again.
 
 torchtitan's list (torchtitan/models/llama3/infra/parallelize.py, _save_list, and distributed/activation_checkpoint.py, its custom policy):
-attention, and every second `aten.mm` counted from the first. A linear layer with a bias is an `aten.addmm` and is not on the list.
+attention, reduce-scatters, and every second `aten.mm` counted from the first. A linear layer with a bias is an `aten.addmm` and is not
+on the list.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from peakgate.memory.tape import Storage
 
-ATTENTION = ("flash", "efficient")
+LISTED = ("flash", "efficient", "reduce_scatter")
 PRODUCTS = frozenset({"linear", "linear_gathered", "linear_scattered"})
 
 Cache = list[list["Storage"]]
@@ -65,4 +66,4 @@ class Operations:
         if kernel in PRODUCTS:
             self.products += 1
             return self.products % 2 == 1
-        return kernel.startswith(ATTENTION)
+        return kernel.startswith(LISTED)

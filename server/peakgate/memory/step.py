@@ -14,6 +14,7 @@ from peakgate.memory.compiled import compiled_layer
 from peakgate.memory.cuda_graphs import pool_of
 from peakgate.memory.dora import dora
 from peakgate.memory.embedding import embedded, global_sizes, mask_width, received_tables
+from peakgate.memory.further_graphs import further_graphs
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
@@ -210,7 +211,8 @@ class ForwardPass:
         self.backward_at = len(meter.events or ())
         meter.mark("start of backward")
         self.sharding.begin_backward()
-        self._backward(loss)
+        with further_graphs(self.plan, meter, self.held["activations"]):
+            self._backward(loss)
         self.sharding.end()
         meter.mark("end of backward")
         self.loop.computed_gradient()

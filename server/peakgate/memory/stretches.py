@@ -54,7 +54,7 @@ def _uniform(plan: Plan, start: int, at: int, count: int) -> list[tuple[int, int
 def wraps_layers(plan: Plan) -> bool:
     """Whether whole layers are checkpointed in Python; a compiled layer is one kernel that rebuilds what it needs itself."""
     profile = profile_of(plan.profile)
-    if plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.roles:
+    if profile.compiles_layers(plan):
         return False
     return plan.checkpointing == "full" or (plan.checkpointing == "selective" and profile.per_operation)
 

@@ -54,6 +54,7 @@ class Structure:
             counts = [step.at(shape) for _, step in ranks]
             known = [compose(rank, each, exact=False) for (rank, _), each in zip(ranks, counts, strict=True) if each is not None]
             if len(known) == len(ranks):
+                self.variants = [ranks, *(other for other in self.variants if other is not ranks)]  # the next job is like this one
                 return max(known, key=lambda each: each.allocated_bytes)
         return None
 
@@ -67,7 +68,7 @@ class Structure:
             self.traceable = False  # the method makes other batches of what is stated
             return
         try:
-            self.variants.append([(rank, compile_step(rank.plan, rank.stage)) for rank in ranks])
+            self.variants = [*self.variants, [(rank, compile_step(rank.plan, rank.stage)) for rank in ranks]]
             self.architecture, self.longest = architecture, longest_sequence(job)
         except UntraceableError:
             self.traceable = False

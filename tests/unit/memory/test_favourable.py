@@ -91,3 +91,13 @@ def test_a_far_world_has_room_for_the_degrees(degrees: dict[str, int]) -> None:
     changes: dict[str, Value] = {f"parallelism.{name}": value for name, value in degrees.items()}
     job = a_job({**changes, "parallelism.sharding": "fsdp"})
     assert predict(with_changes(job, favourable(job))).allocated_bytes > 0
+
+
+@pytest.mark.parametrize("framework", ["torch", "torchtitan", "megatron", "huggingface"])
+def test_a_ring_is_the_favourable_way_of_context_parallelism(framework: str) -> None:
+    """The way that keys and values come is open where the job does not say, and a gather needs no less than a ring."""
+    changes: dict[str, Value] = {"framework.name": framework, "parallelism.context": 4, "parallelism.world_size": 4}
+    job = a_job({**changes, "batch.sequence_length": 4096, "checkpointing.mode": "full", "attention.implementation": "flash"})
+    assert ("parallelism.context_type", "ring") in favourable(job)
+    needs = {way: predict(with_changes(job, [("parallelism.context_type", way)])).required_bytes for way in ("ring", "all-gather")}
+    assert needs["ring"] <= needs["all-gather"]

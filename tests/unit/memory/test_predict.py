@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 from tests.bench.accuracy import Json, at, number, rows, traced_sets
-from tests.unit.memory.builders import a_job, a_transformer, job_of
+from tests.unit.memory.builders import a_job, a_transformer, job_of, plan_of, stages_of
 
 from peakgate.memory.catalog.models import MODELS
 from peakgate.memory.families import FAMILIES
 from peakgate.memory.job import Lora, Model
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError
+from peakgate.memory.step import walk
 
 
 def _traced() -> Iterator[tuple[str, Json]]:
@@ -150,3 +151,13 @@ def test_a_bad_job_raises_before_anything_is_counted() -> None:
     """The error of `check` comes out of `predict`."""
     with pytest.raises(JobError, match=r"parallelism\.tensor"):
         predict(a_job({"parallelism.tensor": 3, "parallelism.world_size": 3}))
+
+
+def test_a_loss_of_gradients_states_what_its_graphs_keep() -> None:
+    """With a factor of two every saved activation is there twice when the last backward pass begins; what a layer saves stays the same."""
+    plain, twice = predict(a_job()), predict(a_job({"loss.create_graph_factor": 2.0}))
+    held = walk(plan_of(a_job()), stages_of(plan_of(a_job()))[0]).held_per_micro_batch
+    assert twice.allocated_bytes - plain.allocated_bytes == held > 0
+    assert twice.saved_activation_bytes_per_layer == plain.saved_activation_bytes_per_layer
+    with pytest.raises(JobError, match="create_graph_factor"):
+        predict(a_job({"loss.create_graph_factor": 0.5}))

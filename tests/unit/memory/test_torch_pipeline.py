@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
@@ -136,3 +137,12 @@ def test_other_zero_bubbles_are_left_open(changes: dict[str, Value], want: bool)
     """A schedule that splits the backward pass is torch's, of layers as they are."""
     said = predict(a_job({**PIPELINE, "parallelism.pipeline_schedule": "zero-bubble", **changes}, model=a_transformer(layers=8))).undecided
     assert any("zero-bubble" in note for note in said) is want
+
+
+def test_the_worst_rank_says_why() -> None:
+    """What it holds of its pipeline: layers of an uneven split, micro-batches in flight, weight gradients that wait."""
+    uneven = replace(a_job(PIPELINE, model=a_transformer(layers=8)).parallelism, stage_layers=(1, 5, 1, 1))
+    reason = predict(replace(a_job(PIPELINE, model=a_transformer(layers=8)), parallelism=uneven)).rank_reason
+    assert reason == "stage 1: it has 5 layers, and it holds 3 micro-batches in flight"
+    late = predict(a_job({**PIPELINE, "parallelism.pipeline_schedule": "zero-bubble"}, model=a_transformer(layers=8))).rank_reason
+    assert "4 of them waiting for their weight gradients" in late

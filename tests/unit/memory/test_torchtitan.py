@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.bench.accuracy import Json, number, rows
-from tests.unit.memory.builders import a_job, a_plan, first_walk, job_of
+from tests.unit.memory.builders import a_job, a_plan, a_transformer, first_walk, job_of
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.favourable import favourable
@@ -152,6 +152,58 @@ def test_a_card_tells_the_age() -> None:
 def test_a_block_tells_the_age() -> None:
     """DeepSeek-V3 came with 0.2."""
     assert profile_name("torchtitan", None, "deepseek_v3") == "torchtitan 0.2"
+
+
+def test_a_tensor_parallel_rank_keeps_gathered_inputs() -> None:
+    """Of a selectively checkpointed layer a share of everything stays but of w2's product, which is whole before its reduce-scatter; both
+    reduce-scatters are on the list as well."""
+    changes = TITAN | {"parallelism.tensor": 2, "parallelism.world_size": 4, "checkpointing.mode": "selective", "batch.sequence_length": 64}
+    few, more = (held(changes | {"model.transformer.layers": n}) for n in (8, 9))
+    d, tokens = a_plan(changes).architecture.dims, 2 * 64
+    share = tokens * 2 * (d["h"] + 2 * d["h"] + 2 * d["q"] + d["kv"] + d["f"]) // 2  # input, two reduce-scatters, wq, attention, wv, w1
+    assert more - few == share + tokens * 2 * d["h"] + 4 * d["a"] // 2 * tokens + ROUNDED_STATE
+
+
+def test_tensor_parallelism_is_sequence_parallelism() -> None:
+    """apply_tp has no other: a job that does not say is taken so, and the answer names it."""
+    job = a_job(TITAN | {"parallelism.tensor": 2})
+    assert any(note.startswith("parallelism.sequence_parallel: true") for note in predict(job).assumptions)
+    assert not predict(job).undecided
+
+
+def test_compiled_tensor_parallel_layers_are_left_open() -> None:
+    """Their rows hold the sizes of one rank alone."""
+    said = predict(a_job(TITAN | {"parallelism.tensor": 2, "framework.compile": True, "checkpointing.mode": "full"})).undecided
+    assert any("tensor parallel" in note for note in said)
+
+
+@pytest.mark.parametrize("name", ["titan-q3-8b-gb200-bf16", "titan-q3-8b-gb200-mxfp8"])
+def test_a_compiled_qwen3_is_met(name: str) -> None:
+    """Its own attention and positions under a compiled layer and loss: to 3 %, where Hugging Face's kernels came to three times as much.
+    The source states no checkpointing; torchtitan's default is taken."""
+    row = next(row for row in rows("published_jobs") if row["id"] == name)
+    answer = predict(job_of(row["job"]))
+    assert answer.undecided == ()
+    assert answer.reserved_bytes == pytest.approx(number(row, "outcome.peak_bytes"), rel=0.03)
+
+
+def test_what_a_selective_checkpoint_keeps_of_qwen3() -> None:
+    """The list is Llama's: wq, wv, w1, w2, the attention's output, the block's input."""
+    changes = TITAN | {"checkpointing.mode": "selective"}
+    plans = [a_plan(changes, model=a_transformer("qwen3", layers=n)) for n in (8, 9)]
+    few, more = (first_walk(plan).held_per_micro_batch for plan in plans)
+    d, tokens = plans[0].architecture.dims, 2 * 32
+    assert more - few == tokens * 2 * (2 * d["h"] + 2 * d["q"] + d["kv"] + d["f"]) + 4 * d["a"] * tokens + ROUNDED_STATE
+
+
+@pytest.mark.parametrize("mode", ["full", "selective"])
+@pytest.mark.parametrize("block", ["llama", "qwen3"])
+def test_a_compiled_layer_needs_no_more_than_an_eager_one(mode: str, block: str) -> None:
+    """Fused kernels leave fewer temporaries, and the backward graph keeps what it reads."""
+    changes = TITAN | {"checkpointing.mode": mode, "framework.version": "0.2.1", "batch.sequence_length": 256}
+    compiled, eager = (predict(a_job(changes | {"framework.compile": value}, model=a_transformer(block))) for value in (True, False))
+    assert compiled.allocated_bytes <= eager.allocated_bytes
+    assert compiled.parameters == eager.parameters
 
 
 @pytest.mark.parametrize(("recipe", "decided"), [("current", True), ("mxfp8", False), ("nvfp4", False)])

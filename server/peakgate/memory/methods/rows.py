@@ -43,3 +43,6 @@ METHODS: dict[str, Method] = {
     "ppo": Method(loss="ppo", drops_out=False, models=("critic", "reward"), rolls_out=True),
     "distill": Method(loss="distill", drops_out=False, caches=True, models=("teacher",)),
 }
+
+OWN_LOSSES = frozenset({"tiled", *(row.loss for row in METHODS.values() if row.loss)})
+"""Losses of methods, whole and by tiles."""

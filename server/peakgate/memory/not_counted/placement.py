@@ -26,11 +26,18 @@ def of_placement(job: Job, plan: Plan) -> Iterator[str]:
         yield "parallelism.context: buffers of context parallelism are counted for flash attention alone"
     if degrees.expert > 1 and block not in profile.roles:
         yield f"parallelism.expert: how {plan.framework} exchanges tokens among the experts of {block!r} is not counted"
+    if degrees.tensor > 1 and profile.gathers_inputs and (plan.compiled or _routes(plan)):
+        yield "parallelism.tensor: torchtitan's compiled or routed layers are not counted on several tensor parallel ranks"
     stated = job.model.transformer
     if stated is not None and stated.mtp_layers and not _predicts_further(plan):
         yield "model.transformer.mtp_layers: multi-token prediction is not counted in such a job"
     if plan.framework == "megatron" and degrees.sharding not in ("none", "ddp", "zero1"):
         yield f"parallelism.sharding: buffers of Megatron-LM's {degrees.sharding} are not counted"
+
+
+def _routes(plan: Plan) -> bool:
+    """Whether the model has experts."""
+    return plan.architecture.dims["E"] > 0
 
 
 def _splits(plan: Plan) -> bool:

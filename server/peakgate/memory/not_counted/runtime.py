@@ -15,7 +15,7 @@ from peakgate.memory.profiles.liger import unknown_kernels
 def of_runtime(job: Job, plan: Plan) -> Iterator[str]:
     """Offload, 8-bit products, fused and compiled kernels, graphs, buckets."""
     profile = profile_of(plan.profile)
-    layers = plan.compiled and plan.checkpointing in profile.compiled_layers and plan.architecture.block in profile.compiled_blocks
+    layers = profile.compiles_layers(plan)
     yield from _of_offload(plan)
     yield from _of_8_bits(job, plan, compiled=layers)
     yield from _of_fused(plan)

@@ -71,13 +71,14 @@ attention_megatron_normed x                  # with a norm of each head of q and
   v = copied v -> kv
   o = core q k v
   return linear.o o -> h
-attention_megatron_plain x                   # without: q, k and v stay views of one tensor
+attention_megatron_plain x                   # without: q, k and v stay views of one tensor, unless other ranks' keys need a plain one
   _n = norm x
   _c = linear.qkv _n -> qkv
   q, k, v = split3 _c
-  q = query_groups q -> q
-  k = view k -> kv
-  v = view v -> kv
+  _q = query_groups q -> q
+  q = separate _q -> q
+  k = separate k -> kv
+  v = separate v -> kv
   o = core q k v
   return linear.o o -> h
 core_te q k v

@@ -46,6 +46,8 @@ class Profile:
     """What else lives all step long: workspaces, tables, buffers."""
     splits_backward: bool = False
     """The framework has a zero-bubble schedule, and it is counted (`zero_bubble.py`)."""
+    gathers_inputs: bool = False
+    """Blocks gather and scatter the tokens of sequence parallel ranks themselves, and the gathered input is what is kept."""
     further_tokens: frozenset[str] = frozenset()
     """Embeddings with which the framework predicts further tokens (`multi_token.py`); empty: its modules predict one."""
     pipeline_loop: bool = False
@@ -87,9 +89,7 @@ class Profile:
     per_operation: bool = False
     """Selective checkpointing keeps the outputs of a list of operations of each layer (`selective.py`)."""
     compiled_layers: Mapping[str, str] = field(default_factory=dict)
-    """Kernels of a whole compiled layer, by checkpointing mode …"""
-    compiled_blocks: frozenset[str] = frozenset()
-    """… of these blocks; a mode or a block without one is not counted."""
+    """Kernels of a whole compiled layer, by block and checkpointing mode; one without is not counted."""
     resident_rope: bool = False
     """The rotary table is a buffer of the model, not made in every forward pass."""
     compiled_loss: Mapping[str, str] = field(default_factory=dict)
@@ -112,6 +112,10 @@ class Profile:
     def compiles_loss(self, plan: Plan) -> bool:
         """Whether the plan's loss is one compiled graph."""
         return bool(self.compiled_loss) and (plan.compiled or plan.architecture.block in self.compiles_loss_of)
+
+    def compiles_layers(self, plan: Plan) -> bool:
+        """Whether the plan's layers are compiled and counted."""
+        return plan.compiled and f"{plan.architecture.block}/{plan.checkpointing}" in self.compiled_layers
 
     def models(self, block: str) -> bool:
         """Whether the framework builds the block of its own modules, or has none of its own."""

@@ -17,13 +17,27 @@ from peakgate.memory.profiles import torch_pipeline, torchtitan_compiled, torcht
 from peakgate.memory.profiles.profile import Profile
 
 BLOCKS = torchtitan_routed.BLOCKS | blocks.parse("""
-layer_titan x                                # TransformerBlock.forward
-  _n = norm x
-  _a = attention _n
+layer_titan x                                # TransformerBlock.forward; PrepareModuleInput gathers a rank's tokens once a module
+  n = norm x
+  _g = gather_tokens n
+  _a = attention _g
+  drop n
   h = add x _a
-  _m = norm h
-  _f = mlp _m
+  m = norm h
+  _g = gather_tokens m
+  _f = mlp _g
+  drop m
   return add h _f
+mlp_titan x                                  # FeedForward.forward
+  _g = linear.gate x -> f
+  _s = act _g
+  _u = linear.up x -> f
+  _m = multiply _s _u
+  _d = linear.down _m -> h
+  return scatter_tokens _d
+head_titan x
+  _g = gather_tokens x
+  return linear.head _g -> V
 layer_compiled x
   return compiled_layer x
 attention_titan x                            # apply_rotary_emb: a complex product of fp32 copies; repeat_kv copies keys and values
@@ -41,7 +55,23 @@ attention_titan x                            # apply_rotary_emb: a complex produ
   values = repeat_heads xv -> q
   drop xk xv
   output = flash_cuda xq keys values
-  return linear.o output -> h
+  _o = linear.o output -> h
+  return scatter_tokens _o
+attention_titan_normed x                     # models/qwen3/model/model.py: norms of heads, positions turned in halves
+  xq = linear.q x -> q
+  xk = linear.k x -> kv
+  xv = linear.v x -> kv
+  xq = norm xq -> a
+  xk = norm xk -> n
+  oq = rope xq -> q
+  ok = rope xk -> kv
+  drop xq xk
+  keys = repeat_heads ok -> q
+  values = repeat_heads xv -> q
+  drop ok xv
+  output = flash_cuda oq keys values
+  _o = linear.o output -> h
+  return scatter_tokens _o
 rms_norm_titan x                             # models/norms.py: RMSNorm
   f = to_float32 x
   _p = power f
@@ -69,18 +99,31 @@ KERNELS = (
     | kernels.parse("""
 # The kernel's own fp32 accumulator of the queries' gradient, and a row sum (flash_attn csrc: dq_accum, softmax_d)
 flash_cuda(q,k,v) | y=q l!=lse:4 r!=rng | q,k,v(q,k,v,y,l,r): gq=q gk=k gv=v d=lse:4 t=q:4 -t -d
+# DTensor's redistributions of a sequence parallel rank's tokens; the gradient takes the other way
+all_gather   | y=out             | x: gx=x
+reduce_scatter | y=out           | x: gx=x
 # A compiled cross entropy: one kernel each way, no fp32 copy of the logits
 loss_compiled(x,t) | m!=rows:4 l!=rows:4 y=four | x(x,t,m,l): gx=x
 """)
 )
 
-LLAMA = {"layer": "layer_titan", "attention": "attention_titan", "norm": "rms_norm_titan"}
+LLAMA = {
+    "layer": "layer_titan",
+    "attention": "attention_titan",
+    "mlp": "mlp_titan",
+    "head": "head_titan",
+    "norm": "rms_norm_titan",
+}
+
+ROWS = {"all_gather": "T", "reduce_scatter": "Ts"}
+"""From a rank's share of the tokens to all of them, and back."""
 
 OLDEST = Profile(
     roles={"llama": LLAMA},
+    rows=ROWS,
+    gathers_inputs=True,
     per_operation=True,
     compiled_layers=torchtitan_compiled.LAYERS,
-    compiled_blocks=torchtitan_compiled.BLOCKS,
     newest_capability=9,  # Blackwell needs torch 2.7 of April 2025 (its release notes), and 0.1 is of June 2025
     resident_rope=True,
     resident=torch_pipeline.resident,
@@ -94,10 +137,12 @@ FIRST = replace(
     OLDEST, roles={"llama": LLAMA | {"norm": "rms_norm_native"}}, compiled_loss=COMPILED_LOSS, newest_capability=Profile().newest_capability
 )
 
+FUSED = LLAMA | {"norm": "rms_norm_fused"}
+
 SECOND = replace(
     FIRST,
-    roles={"llama": LLAMA | {"norm": "rms_norm_fused"}, "deepseek_v3": torchtitan_routed.DEEPSEEK},
-    rows=torchtitan_routed.ROWS,
+    roles={"llama": FUSED, "qwen3": FUSED | {"attention": "attention_titan_normed"}, "deepseek_v3": torchtitan_routed.DEEPSEEK},
+    rows=ROWS | torchtitan_routed.ROWS,
     splits_ends=True,
     keeps_last_unit=False,
     compiles_loss_of=frozenset({"deepseek_v3"}),  # models/deepseek_v3/train_configs/*.toml: compile.components = ["loss"]
