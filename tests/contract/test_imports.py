@@ -24,6 +24,8 @@ ALLOWED = {
 # The one command starts the other programs, and the embedded service, from inside a function: installs with one extra stay whole.
 ALLOWED_IN_FUNCTIONS = {"peakgate.client": {"peakgate.server", "peakgate.agent", "peakgate.hooks"}}
 PURE = {"peakgate.memory", "peakgate.calibration"}
+# A family is data: blocks and what they are put together from, and nothing that runs them.
+FAMILIES, OF_FAMILIES = "peakgate.memory.families", {"peakgate.memory.architecture", "peakgate.memory.blocks"}
 # Modules of the standard library that reach outside the process, tell the time or draw at random.
 # fmt: off
 IMPURE_MODULES = frozenset({
@@ -106,6 +108,13 @@ def test_every_package_is_known() -> None:
 def test_no_import_crosses_a_boundary() -> None:
     """No hand-written file imports against the rule."""
     assert [line for source in sources() for line in violations(source)] == []
+
+
+def test_a_family_imports_nothing_that_runs_it() -> None:
+    """Its blocks know neither plans nor profiles nor the walk."""
+    found = {name for source in sources() if source.module.startswith(FAMILIES) for name, _ in imports(source)}
+    ours = {name for name in found if name.startswith("peakgate.") and not name.startswith(FAMILIES)}
+    assert ours == OF_FAMILIES
 
 
 def test_the_pure_core_does_no_input_or_output() -> None:
