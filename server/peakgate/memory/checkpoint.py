@@ -161,15 +161,17 @@ def rebuilt_core(machine: Machine, args: list[Tensor]) -> Tensor:
 
 def rebuilt(machine: Machine, args: list[Tensor], name: str) -> Tensor:
     """A block as a segment of its own: run again, it finds the same layer's weights."""
-    block, layer, roles = BLOCKS[name], machine.layer, machine.roles
+    block, layer, kind = BLOCKS[name], machine.layer, machine.kind
     cursor = machine.cursor.get(layer, 0)
 
     def run(held: list[Tensor]) -> Tensor:
-        before = machine.layer, machine.roles
-        machine.layer, machine.roles, machine.cursor[layer] = layer, roles, cursor
+        before, of = machine.layer, machine.kind
+        machine.layer, machine.cursor[layer] = layer, cursor
+        machine.enter(kind)
         try:
             return machine.block(block, held[: len(args)], None)
         finally:
-            machine.layer, machine.roles = before
+            machine.layer = before
+            machine.enter(of)
 
     return Segment(machine, run, [*args, *machine.globals.values()], machine.layer).nonreentrant()

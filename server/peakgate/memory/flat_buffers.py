@@ -114,7 +114,7 @@ def _groups(plan: Plan, weights: list[Weight]) -> list[Group]:
 def _tensors(weight: Weight) -> list[int]:
     """Elements of each tensor: the experts of a layer are matrices of their own."""
     single = weight.shape[0] * weight.shape[1] if weight.shape else weight.elements
-    return [single] * (weight.count * (weight.elements // single))
+    return [single] * (weight.count * (weight.elements // single)) if single else []
 
 
 def _itemsizes(plan: Plan, resident: Sequence[LedgerLine], walked: Walk) -> dict[str, float]:

@@ -128,16 +128,18 @@ class FullyShard(Sharding):
             self._gather(unit, forward=False)
 
     def before_backward(self, layer: Layer) -> None:
-        """Gathers a layer, and then the one that comes next."""
+        """Gathers a layer, and then the one that comes next; the node of a reentrant stretch is none, and begins its layers itself."""
         if layer != ENDS:
-            self._begin_backward(self.units[layer])
+            if layer in self.units:
+                self._begin_backward(self.units[layer])
         elif self.embedding is not None and self.order == [self.embedding]:
             self._begin_backward([self.embedding])
 
     def after_backward(self, layer: Layer) -> None:
         """Reduces a unit's gradients to the rank's shard."""
         if layer != ENDS:
-            self._reduce_layer(layer)
+            if layer in self.units:
+                self._reduce_layer(layer)
         elif self.embedding is not None:
             owners = self.with_gradients(ENDS)
             lookup = [p for p in owners if p.name.startswith("embedding")]

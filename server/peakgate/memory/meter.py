@@ -91,11 +91,11 @@ class Meter:
         if self.events is not None and nbytes:
             self.events.append((number, -nbytes))
 
-    def move(self, nbytes: int, block: int, old: str, new: str) -> None:
+    def move(self, nbytes: int, block: int, old: str, new: str, stream: str = "") -> None:
         """The same bytes under another category."""
         if old in self.ignored:
             events, self.events = self.events, None
-            self.add(nbytes, block, new)
+            self.add(nbytes, block, new, stream)
             self.events = events
         else:
             self.by[old] -= block

@@ -73,10 +73,10 @@ class Recorder(Meter):
             self._keep()
             self.now = self.now.changed(terms_of(nbytes), terms_of(block), category, stream, -1)
 
-    def move(self, nbytes: int, block: int, old: str, new: str) -> None:
+    def move(self, nbytes: int, block: int, old: str, new: str, stream: str = "") -> None:
         """The same bytes under another category."""
         if old in self.ignored:
-            self.add(nbytes, block, new)
+            self.add(nbytes, block, new, stream)
             return
         self._keep()
         terms = terms_of(block)

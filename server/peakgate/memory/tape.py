@@ -63,7 +63,7 @@ class Storage:
     def become(self, category: str) -> None:
         """A temporary that autograd saves is an activation from then on; one that a parameter takes over is a gradient."""
         if self.category == "temporaries" or (category == "gradients" and self.category != category):
-            self.meter.move(self.nbytes, self.block, self.category, category)
+            self.meter.move(self.nbytes, self.block, self.category, category, self.stream)
             self.category = category
 
 

@@ -9,6 +9,7 @@ from tests.bench.accuracy import Json, at, number, rows, traced_sets
 from tests.unit.memory.builders import a_job, a_transformer, job_of, plan_of, stages_of
 
 from peakgate.memory.catalog.models import MODELS
+from peakgate.memory.change import Value
 from peakgate.memory.families import FAMILIES
 from peakgate.memory.job import Lora, Model
 from peakgate.memory.predict import predict
@@ -161,3 +162,23 @@ def test_a_loss_of_gradients_states_what_its_graphs_keep() -> None:
     assert twice.saved_activation_bytes_per_layer == plain.saved_activation_bytes_per_layer
     with pytest.raises(JobError, match="create_graph_factor"):
         predict(a_job({"loss.create_graph_factor": 0.5}))
+
+
+SHARDED: dict[str, Value] = {"parallelism.sharding": "fsdp", "parallelism.world_size": 4, "framework.fsdp.version": 2}
+
+
+@pytest.mark.parametrize(
+    ("block", "changes"),
+    [
+        ("llama", SHARDED | {"checkpointing.mode": "full", "checkpointing.reentrant": True}),
+        ("llama", SHARDED | {"framework.name": "torchtitan", "checkpointing.mode": "full", "checkpointing.reentrant": True}),
+        ("gpt", {"framework.name": "textbook", "framework.cuda_graphs": "per-layer"}),
+        ("deepseek_v3", {"framework.name": "megatron", "framework.cuda_graphs": "per-layer"}),
+        ("gemma3", {"framework.name": "megatron", "checkpointing.mode": "selective", "attention.implementation": "sdpa"}),
+    ],
+)
+def test_parts_that_meet_rarely_have_a_figure(block: str, changes: dict[str, Value]) -> None:
+    """A reentrant stretch under FSDP2, graphs where temporaries are not counted, a rank of queries of 0, masks of one kind of layer."""
+    for exact in (False, True):
+        answer = predict(a_job(changes, model=a_transformer(block)), exact=exact)
+        assert sum(line.bytes for line in answer.ledger) == answer.device_bytes > 0
