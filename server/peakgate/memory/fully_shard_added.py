@@ -29,14 +29,17 @@ class FullyShardAdded(FullyShard):
         self.sums: dict[int, list[Storage]] = {}
 
     def _reduce(self, unit: Unit, owners: list[Parameter]) -> None:
-        taken = self.final or not owners or self.gradient_itemsize == owners[0].itemsize
-        self._add_up(unit, owners, first_taken=taken)
+        self._add_up(unit, owners, first_taken=self.final or self._keeps_format(owners))
         if self.final:
             for owner, total in zip(owners, self.sums.pop(id(unit), []), strict=True):
                 owner.grad = total
             super()._reduce(unit, owners)
         else:
             drop_all(unit.weights)
+
+    def _keeps_format(self, owners: list[Parameter]) -> bool:
+        """Whether gradients come in the format in which they are reduced."""
+        return not owners or self.gradient_itemsize == owners[0].itemsize
 
     def _add_up(self, unit: Unit, owners: list[Parameter], *, first_taken: bool) -> None:
         """The sums of a unit take the gradients of its weights in; `first_taken`: a sum begins as the first of them, uncopied."""
@@ -73,7 +76,7 @@ class FullyShardPipeline(FullyShardAdded):
                 self._reduce_sums(end)
 
     def _reduce(self, unit: Unit, owners: list[Parameter]) -> None:
-        self._add_up(unit, owners, first_taken=False)
+        self._add_up(unit, owners, first_taken=self._keeps_format(owners))
 
     def _reduce_sums(self, unit: Unit) -> None:
         drop_all(unit.weights)
