@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.property.jobs import MODELLED, jobs
 from tests.unit.memory.builders import a_job, a_transformer, plan_of, stages_of
 
-from peakgate.memory.change import with_changes
+from peakgate.memory.change import Value, with_changes
 from peakgate.memory.choices import CHOICES
 from peakgate.memory.compiled_step import Shape, compile_step
 from peakgate.memory.compose import ITEMS
@@ -110,6 +110,13 @@ def test_another_number_of_chunks_is_another_walk(framework: str, traced: int) -
     job = a_job({"framework.name": framework, "framework.version": "0.4", "loss.implementation": "chunked", "batch.micro_batch_size": 2})
     plan = plan_of(with_changes(job, [("batch.sequence_length", traced)]))
     assert_compiled_is_walked(plan, [(2, length) for length in (1, 7, 8, 9, 15, 127, 128, 129, 249, 255, 256, 257, 300, 384, 385, 1024)])
+
+
+@pytest.mark.parametrize("framework", ["huggingface", "torchtune", "torchtitan"])
+def test_layers_that_leave_nothing_are_seen(framework: str) -> None:
+    """A checkpoint that goes to the host: each layer ends where it began, and its highest moment still counts."""
+    changes: dict[str, Value] = {"checkpointing.mode": "full", "offload.activations": "cpu", "framework.name": framework}
+    assert_compiled_is_walked(plan_of(a_job(changes, model=a_transformer("llama", layers=6))))
 
 
 def test_large_sizes_have_the_ledger_of_the_walk() -> None:

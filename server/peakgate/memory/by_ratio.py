@@ -18,7 +18,8 @@ def by_ratio(plan: Plan, counts: Counts, base: int, allocated: int) -> tuple[int
         return allocated, allocated
     reserved, required = ratios_of(plan)
     compute, others = pool_bytes(counts, base)
-    return max(allocated, int(compute * reserved) + others), int(allocated * required)
+    reserves = max(allocated, int(compute * reserved) + others)
+    return reserves, min(int(allocated * required), reserves)  # a job never needs more than it reserves where there is room
 
 
 def pool_bytes(counts: Counts, base: int) -> tuple[int, int]:

@@ -79,6 +79,8 @@ HUGGING_FACE = ("huggingface", "deepspeed")
 """Frameworks whose jobs run Hugging Face's own libraries around the step: transformers' trainer, TRL, peft."""
 
 PHASES = ("load", "forward", "loss", "backward", "optimizer", "evaluate", "save")
+BEFORE_STEP = ("forward", "loss", "backward")
+"""Phases that a first step passes before the optimizer makes its states."""
 
 CATEGORIES = (
     "parameters",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from peakgate.memory.choices import PHASES
+from peakgate.memory.choices import BEFORE_STEP, PHASES
 from peakgate.memory.counts import Counts, gradients_left
 from peakgate.memory.dominance import largest
 from peakgate.memory.forms import Form, UntraceableError, added, terms_of
@@ -66,9 +66,9 @@ class CompiledStep:
         return Counts(
             blocks={phase: highs[i][0] for i, phase in enumerate(self.phases)}
             | {phase: high.blocks for phase, high in self.others.items()},
-            live=max(highs[count][0], *(high.live for high in self.others.values())) if self.others else highs[count][0],
+            live=(highs[count][0], max([highs[count + 1][0], *(high.live for high in self.others.values())])),
             by=lambda phase: self._parts(shape, phase, highs),
-            pools={stream: highs[count + 1 + i][0] for i, stream in enumerate(self.streams)},
+            pools={stream: highs[count + 2 + i][0] for i, stream in enumerate(self.streams)},
             hole=hole,
             points=lambda: self._points(shape),
             resident=[LedgerLine(category=line.category, item=line.item, bytes=size) for line, size in zip(self.lines, sizes, strict=True)],
@@ -137,7 +137,8 @@ def _written(
     streams = tuple(dict.fromkeys((COMPUTE, *(stream for moment in every for stream in moment.streams))))
     groups = [
         *([moment.blocks for moment in rows] for rows in moments),
-        _largest(trace, [moment.live for phase in phases for moment in recorder.moments[phase]]),
+        _largest(trace, [moment.live for phase in phases if phase in BEFORE_STEP for moment in recorder.moments[phase]]),
+        _largest(trace, [moment.live for phase in phases if phase not in BEFORE_STEP for moment in recorder.moments[phase]]),
         *(_largest(trace, [_held(moment, stream) for moment in every]) for stream in streams),
     ]
     return CompiledStep(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from peakgate.memory.by_ratio import by_ratio
-from peakgate.memory.choices import PHASES
+from peakgate.memory.choices import BEFORE_STEP, PHASES
 from peakgate.memory.counts import Counts
 from peakgate.memory.model import Described
 from peakgate.memory.not_counted.model import of_description
@@ -31,11 +31,8 @@ ITEMS = {
 }
 
 
-BEFORE_STEP = ("forward", "loss", "backward")
-"""Phases that a first step passes before the optimizer makes its states …"""
-
 OUTSIDE_STEP = ("evaluate", "save")
-"""… and those that come after whole steps."""
+"""Phases that come after whole steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +86,7 @@ def rank_of(plan: Plan, stage: Stage, states: States, resolved: Resolved, descri
 def compose(rank: Rank, counts: Counts, *, exact: bool) -> Prediction:
     """The prediction for one rank whose step comes to these counts. `exact`: reserved and required from a replay."""
     plan, resident = rank.plan, counts.resident
-    base = sum(line.bytes for line in resident)
+    base = whole = sum(line.bytes for line in resident)
     workspace = sum(line.bytes for line in resident if "workspace" in line.item)
     peaks = {phase: base + blocks - (rank.late if phase in BEFORE_STEP else 0) for phase, blocks in counts.blocks.items()}
     phase = max(reversed(peaks), key=peaks.__getitem__)  # equal ones: the latest, as seed A names it
@@ -100,7 +97,7 @@ def compose(rank: Rank, counts: Counts, *, exact: bool) -> Prediction:
     reserved, required = replayed(plan, rank.stage, resident, allocated) if replays else by_ratio(plan, counts, base, allocated)
     outside = rank.outside
     return Prediction(
-        live_bytes=base - workspace + counts.live,
+        live_bytes=whole - workspace + max(counts.live[0] - rank.late, counts.live[1]),
         allocated_bytes=allocated,
         reserved_bytes=reserved,
         device_bytes=reserved + outside.total,
@@ -110,14 +107,14 @@ def compose(rank: Rank, counts: Counts, *, exact: bool) -> Prediction:
         trainable_parameters=rank.parameters[1],
         saved_activation_bytes_per_layer=counts.saved,
         peak_phase=phase,
-        phase_peaks=in_order(rank.states, peaks, required - allocated + outside.total, beside_bytes(plan, resident)),
+        phase_peaks=in_order(rank.states, peaks, required - allocated + outside.total, beside_bytes(plan, resident), rank.late),
         pipeline_stage=rank.stage.number,
         rank_reason=rank.why,
         ledger=ledger(resident, counts.by(phase), reserved - allocated, outside),
-        timeline=Timeline(lambda: [TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in counts.points()]),
+        timeline=Timeline(lambda: _points(counts, whole, rank.late)),
         group=rank.group,
         undecided=rank.undecided,
-        states_bytes=rank.states.resident + beside_bytes(plan, resident),
+        states_bytes=rank.states.resident - rank.states.gradients * plan.in_backward + beside_bytes(plan, resident),
         assumptions=rank.assumptions,
     )
 
@@ -171,9 +168,17 @@ def whole_model(plan: Plan) -> tuple[int, int]:
     return counted.total, counted.trainable
 
 
-def in_order(states: States, peaks: dict[str, int], more: int, beside: int = 0) -> tuple[tuple[str, int], ...]:
-    """Required bytes of each phase as a run meets them: the first step is without optimizer states that appear in it."""
-    late = states.optimizer_states if states.lazy_optimizer else 0
+def _points(counts: Counts, resident: int, late: int) -> list[TimelinePoint]:
+    return [
+        TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=resident - (late if p.phase in BEFORE_STEP else 0) + p.blocks)
+        for p in counts.points()
+    ]
+
+
+def in_order(states: States, peaks: dict[str, int], more: int, beside: int = 0, late: int = 0) -> tuple[tuple[str, int], ...]:
+    """Required bytes of each phase as a run meets them: the first step is without optimizer states that appear in it (`late`: without
+    which `peaks` are already)."""
+    late = states.optimizer_states - late if states.lazy_optimizer else 0
     step = [phase for phase in PHASES if phase in peaks and phase not in OUTSIDE_STEP]
     first = [(phase, peaks[phase] - (late if phase != "optimizer" else 0) + more) for phase in step]
     steady = [(phase, peaks[phase] + more) for phase in PHASES if phase in peaks]

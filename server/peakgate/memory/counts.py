@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from peakgate.memory.choices import PHASES
+from peakgate.memory.choices import BEFORE_STEP, PHASES
 from peakgate.memory.hole import hole_bytes
-from peakgate.memory.meter import Point
+from peakgate.memory.meter import High, Point
 from peakgate.memory.phases import other_phases
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
@@ -23,8 +23,8 @@ class Counts:
 
     blocks: Mapping[str, int]
     """The highest blocks of each phase, in the order of PHASES."""
-    live: int
-    """The highest live bytes."""
+    live: tuple[int, int]
+    """The highest live bytes before the optimizer's step, and from it on."""
     by: Callable[[str], Mapping[str, int]]
     """The blocks by category at a phase's highest moment."""
     pools: Mapping[str, int]
@@ -43,7 +43,7 @@ def counts_of(plan: Plan, stage: Stage, walked: Walk) -> Counts:
     highs = {phase: seen[phase] for phase in PHASES if phase in seen}
     return Counts(
         blocks={phase: high.blocks for phase, high in highs.items()},
-        live=max(high.live for high in highs.values()),
+        live=(_live(high for phase, high in highs.items() if phase in BEFORE_STEP), _live(highs[p] for p in highs if p not in BEFORE_STEP)),
         by=lambda phase: highs[phase].by,
         pools=walked.pools,
         hole=hole_bytes(plan, stage),
@@ -51,6 +51,10 @@ def counts_of(plan: Plan, stage: Stage, walked: Walk) -> Counts:
         resident=resident_lines(plan, stage, walked.states, walked.weights, walked.input_bytes),
         saved=saved_bytes_per_layer(plan),
     )
+
+
+def _live(highs: Iterable[High]) -> int:
+    return max((high.live for high in highs), default=0)
 
 
 def gradients_left(plan: Plan, states: States) -> int:

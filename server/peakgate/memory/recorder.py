@@ -114,8 +114,8 @@ class Recorder(Meter):
         inside = highest(self.open)
         if label:
             self.spans.append(Span(self.phase, label, [moment.blocks for moment in inside], net.blocks, times))
-        first = times == 1 or not (grows(net.blocks) and grows(net.live))
         last = times > 1 and not (shrinks(net.blocks) and shrinks(net.live))
+        first = not last or not (grows(net.blocks) and grows(net.live))
         self.open = outer + (inside if first else []) + ([moment.later(net, times - 1) for moment in inside] if last else [])
         self.now = self.now.later(net, times - 1)
 
