@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 
+from peakgate.memory.absurd import LARGEST, endless_losses, too_large
 from peakgate.memory.catalog.gpus import find_gpu
 from peakgate.memory.catalog.models import find_model
 from peakgate.memory.catalog.nearest import did_you_mean
@@ -13,29 +14,12 @@ from peakgate.memory.choices import CHOICES
 from peakgate.memory.frozen import problems
 from peakgate.memory.hf_config import key_of, read, shares
 from peakgate.memory.job import Job, Model, Transformer
-from peakgate.memory.model import describe, missing_sizes, transformer_of
+from peakgate.memory.model import describe, missing_sizes, takes_experts, transformer_of
 from peakgate.memory.plain.network import NetworkError, network_of
 from peakgate.memory.prediction import FieldError, JobError
 from peakgate.memory.traced.read import ProfileError
 from peakgate.memory.traced.read import read as read_profile
 
-LARGEST = {
-    "batch.micro_batch_size": 1 << 20,
-    "batch.sequence_length": 1 << 27,
-    "batch.target_length": 1 << 27,
-    "parallelism": 1 << 20,
-    "model.transformer": 1 << 24,
-    "model.transformer.layers": 1 << 9,
-    "model.transformer.encoder_layers": 1 << 9,
-    "checkpointing.every": 1 << 6,
-    "loss.create_graph_factor": 1 << 6,
-    "gpu.memory_bytes": 1 << 50,
-    "gpu.count": 1 << 20,
-    "batch": 1 << 27,
-}
-"""Sizes beyond these are a mistake, not a job (the longest prefix of a path counts)."""
-
-ANY_SIZE = ("model.parameters", "node.host_memory_bytes", "framework.zero")
 ZERO_IS_A_SIZE = (
     "model.transformer.max_positions",
     "model.transformer.encoder_layers",
@@ -75,7 +59,7 @@ SHARES = (
 """Fields from 0 to 1."""
 
 
-LEARNED_POSITIONS = ("gpt2", "opt", "bert", "roberta")
+LEARNED_POSITIONS = ("gpt2", "opt", "bert", "roberta", "xlm-roberta")
 """Blocks whose position table is learned (transformers models/*/modeling_*.py): a longer sequence fails in the embedding."""
 
 
@@ -90,7 +74,7 @@ def check(job: Job) -> None:
     found += known
     sound = not any(path.startswith(("model", "method")) for path in bad) and not any(reason == "MODEL_UNKNOWN" for reason, _ in known)
     if sound:
-        found += [("FIELD_INVALID", error) for error in (*_dimensions(job), *_positions(job))]
+        found += [("FIELD_INVALID", error) for error in (*_dimensions(job), *_positions(job), *endless_losses(job))]
         found += [("FIELD_INVALID", error) for error in _frozen(job)] if not found else []
     if not any(path.startswith(("parallelism", "gpu.count")) for path in bad):
         found += [("PARALLELISM_MISMATCH", error) for error in _degrees(job, transformer_of(job.model)[0] if sound else None)]
@@ -171,12 +155,7 @@ def _size_problem(path: str, value: float) -> str:
     smallest = 0 if path.startswith(ZERO_IS_A_SIZE) else 1
     if value < smallest:
         return f"{value} is {'negative' if value < 0 else 'too small'}: give {smallest} or more"
-    limit = max((prefix for prefix in LARGEST if path.startswith(prefix)), key=len, default="")
-    if limit and value > LARGEST[limit] and not path.startswith(ANY_SIZE):
-        return f"{value} is absurd: at most {LARGEST[limit]}"
-    if path == "model.parameters" and value > 10**15:
-        return f"{value} is absurd: at most 10^15"
-    return ""
+    return too_large(path, value)
 
 
 def _unknown_names(job: Job) -> Iterator[tuple[str, FieldError]]:
@@ -271,6 +250,8 @@ def _contradictions(t: Transformer) -> Iterator[tuple[str, str]]:
         yield "heads", f"{t.heads} heads do not divide hidden_size {t.hidden_size}: change one, or state head_dim"
     if t.heads and t.kv_heads and t.heads % t.kv_heads:
         yield "kv_heads", f"{t.kv_heads} key-value heads do not divide {t.heads} heads"
+    if t.experts and not takes_experts(t):
+        yield "experts", f"{t.experts} experts, and the block {t.block!r} has none: leave it out"
     if t.experts and (t.experts_per_token or 0) > t.experts:
         yield "experts_per_token", f"{t.experts_per_token} of {t.experts} experts"
 

@@ -17,9 +17,10 @@ def _split(count: int) -> Kernel:
 
 
 def lengths_of_chunks(total_length: int, chunk: int) -> list[int]:
-    """A length in chunks, of which the last is the rest (torch.split); one comparison a chunk, so that a compiled step knows how many."""
-    out: list[int] = []
-    start = 0
+    """A length in chunks, of which the last is the rest (torch.split: one even of nothing); one comparison a chunk, so that a compiled step
+    knows how many."""
+    out = [min(chunk, total_length)]
+    start = chunk
     while start < total_length:
         out.append(min(chunk, total_length - start))
         start += chunk

@@ -77,6 +77,12 @@ def missing_sizes(t: Transformer) -> list[str]:
     return [name for name in (*REQUIRED, *(ROUTED if routed else ()), *stacked) if not getattr(t, name)]
 
 
+def takes_experts(t: Transformer) -> bool:
+    """Whether the family routes tokens; of a block that nobody knows the stand-in does."""
+    family = FAMILIES.get(_family_key(t, Extras()))
+    return family is None or family.roles["mlp"].startswith("moe")
+
+
 @lru_cache(maxsize=256)
 def _of_operations(operations: Operations) -> Described:
     """A plain network: one stretch of operations between the batch and the loss. Raises NetworkError."""

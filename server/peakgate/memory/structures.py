@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from operator import attrgetter
 
+from peakgate.memory.absurd import LARGEST, endless_losses
 from peakgate.memory.architecture import Architecture
-from peakgate.memory.check import LARGEST, longest_sequence
+from peakgate.memory.check import longest_sequence
 from peakgate.memory.compiled_step import CompiledStep, Shape, compile_step
 from peakgate.memory.compose import Rank, compose
 from peakgate.memory.forms import UntraceableError
@@ -48,7 +49,7 @@ class Structure:
         if self.architecture is None:
             return None
         shape = shape_of(job, self.architecture)
-        if min(shape) < 1 or max(shape) > LARGEST["batch"] or (job.batch.sequence_length or 0) > self.longest:
+        if min(shape) < 1 or max(shape) > LARGEST["batch"] or (job.batch.sequence_length or 0) > self.longest or any(endless_losses(job)):
             return None
         for ranks in self.variants:
             counts = [step.at(shape) for _, step in ranks]
