@@ -99,6 +99,23 @@ def verdict_table(pairs: Sequence[Pair]) -> str:
     return table(("framework", "out of memory, caught (not by states alone)", "ran, yet required_bytes passes the card"), lines)
 
 
+def aims_table(pairs: Sequence[Pair]) -> str:
+    """What the project aims at on published measurements, and what it finds."""
+    ratios = [ratio for row, answer in pairs for ratio in ratios_of(row, answer)]
+    errors, found = sorted(abs(math.log(ratio)) for ratio in ratios), figures_of(pairs)
+    bias, under = sum(map(math.log, ratios)) / len(ratios), sum(ratio < 0.95 for ratio in ratios) / len(ratios)
+    caught, rejected = found.out_of_memory_caught, found.false_rejects
+    lines = [
+        ("median of the absolute log ratio", "0.01", f"{median(errors):.3f}", median(errors) <= 0.01),
+        ("its 90th percentile", "0.10", f"{nearest_rank(errors, 0.9):.3f}", nearest_rank(errors, 0.9) <= 0.10),
+        ("mean log ratio", "within 0.01 of 0", f"{bias:+.3f}", abs(bias) <= 0.01),
+        ("more than 5 % under", "8 %", f"{under:.0%}", under <= 0.08),
+        ("out of memory, caught by required_bytes", "90 %", f"{caught} = {caught.ratio:.0%}", caught.ratio >= 0.9),
+        ("ran, yet required_bytes passes the card", "2 %", f"{rejected} = {rejected.ratio:.0%}", rejected.ratio <= 0.02),
+    ]
+    return table(("figure", "aim", "found", ""), [(name, aim, value, "met" if met else "**missed**") for name, aim, value, met in lines])
+
+
 NAMED = {
     "vramcalc": ("vramcalc-", "allocated_bytes"),
     "SimuMax": ("simumax-", "allocated_bytes"),
@@ -154,6 +171,7 @@ def page() -> str:
     published = pairs_of("published_jobs")
     parts = {
         "TRACED": traced_table(),
+        "AIMS": aims_table(published),
         "FRAMEWORKS": published_table(framework, "framework", published),
         "SHARDING": published_table(sharding, "sharding", published),
         "VERDICTS": verdict_table(published),

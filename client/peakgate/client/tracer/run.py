@@ -23,12 +23,12 @@ def profile_of(name: str, *, dtype: str, optimizer: str, implementation: str, ac
         profile = traced(subject, optimizer=optimizer, implementation=implementation, accumulation=accumulation, seen=seen)
     except InputError:
         raise
-    except Exception as error:  # what a stranger's model may raise
+    except (Exception, SystemExit) as error:  # what a stranger's model may raise
         raise InputError(f"{name} fails on the meta device{_where(error)}: {type(error).__name__}: {error}") from error
     return json.dumps({"factory": name} | profile)
 
 
-def _where(error: Exception) -> str:
+def _where(error: BaseException) -> str:
     """The last line outside PyTorch and this package."""
     own = ("/torch/", "/peakgate/client/")
     frames = [frame for frame in extract_tb(error.__traceback__) if not any(part in frame.filename for part in own)]
