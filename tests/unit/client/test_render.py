@@ -77,6 +77,17 @@ def test_a_brief_block_has_no_ledger() -> None:
     assert "24 layers" not in text
 
 
+def test_a_reason_is_wrapped_on_a_terminal_and_one_line_in_a_pipe() -> None:
+    """A person reads it within the width of the window; a script searches in it."""
+    reason = "a long reason, word after word, " * 8
+    text = io.StringIO()
+    print_answer(Console(file=text, width=60, force_terminal=True, no_color=True, highlight=False), "job.yaml", an_answer(reason=reason))
+    lines = [line for line in text.getvalue().splitlines() if "word after word" in line]
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= 60
+    assert any(reason.strip() in line for line in shown(an_answer(reason=reason)).splitlines())
+
+
 def test_text_of_the_service_is_not_markup() -> None:
     """Brackets in a reason or an item are shown, not obeyed."""
     answer = an_answer(reason="[red]x[/red] [/]")

@@ -50,7 +50,10 @@ def _headline(error: PeakgateError) -> str:
 def print_answer(console: Console, label: str, answer: PredictResponse, *, brief: bool = False) -> None:
     """The whole answer: verdict, peaks, what the memory consists of, what to change, what was assumed."""
     console.print(f"[{_style(answer)}]{verdict_word(answer.verdict)}[/]  {escape(label)}", soft_wrap=True)
-    console.print(f"  {escape(answer.reason)}", soft_wrap=True)
+    if console.is_terminal:
+        console.print(Padding(escape(answer.reason), (0, 0, 0, 2)))
+    else:  # one line, for whoever searches in it
+        console.print(f"  {escape(answer.reason)}", soft_wrap=True)
     _print_peaks(console, answer)
     if not brief:
         print_ledger(console, answer.ledger)
