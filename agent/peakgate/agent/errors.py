@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+BAD_USAGE = 2
+"""Exit status, as for every verb of the command."""
+
 
 class AgentError(Exception):
     """The root. `remedy` is one line for a person, or empty."""

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from peakgate.agent.errors import BAD_USAGE
+
 if TYPE_CHECKING:
     from peakgate.agent.options import Options
 
-BAD_USAGE = 2
-"""Exit status, as for every verb of the command."""
 MISSING_EXTRA = "the agent needs a package that is not installed: {name}. Install peakgate[agent]\n"
 
 

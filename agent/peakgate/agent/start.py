@@ -14,8 +14,7 @@ from pathlib import Path
 import platformdirs
 import structlog
 
-from peakgate.agent.errors import AgentError, UsageError
-from peakgate.agent.main import BAD_USAGE
+from peakgate.agent.errors import BAD_USAGE, AgentError, UsageError
 from peakgate.agent.node_agent import NodeAgent
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_module import load_pynvml
