@@ -161,6 +161,11 @@ def architecture(pair: Pair) -> str:
     return str(at(pair[0], "job.model.transformer.block") or at(pair[0], "job.model.hf_config.model_type"))
 
 
+def family(pair: Pair) -> str:
+    """The architecture of a published row's model."""
+    return str(at(pair[0], "family"))
+
+
 def sharding(pair: Pair) -> str:
     """How the states of a row's job are sharded."""
     return str(at(pair[0], "job.parallelism.sharding") or "not stated")
@@ -173,6 +178,7 @@ def page() -> str:
         "TRACED": traced_table(),
         "AIMS": aims_table(published),
         "FRAMEWORKS": published_table(framework, "framework", published),
+        "MODELS": published_table(family, "architecture", published),
         "SHARDING": published_table(sharding, "sharding", published),
         "VERDICTS": verdict_table(published),
         "NAMED": named_table(published),

@@ -80,7 +80,7 @@ def test_an_accepted_document_has_only_legal_fixes_and_values(job: Job) -> None:
     """What is offered for a job that can be judged can be judged."""
     assume(isinstance(answer_or_error(job), Prediction))  # most are refused
     for changes in (*(fix.changes for fix in fixes(job)), *(((path, value),) for path, value in favourable(job)), favourable(job)):
-        predict(with_changes(job, changes))
+        assert_sound(predict(with_changes(job, changes)))
 
 
 @given(jobs())

@@ -146,3 +146,14 @@ def test_one_layer_stands_for_all_of_a_stage(framework: str, schedule: str, micr
     plan = a_plan(changes, model=a_transformer(layers=10))
     for stage in stages_of(plan):
         assert sizes_of(walk(plan, stage).highs) == sizes_of(walk(plan, stage, record=True).highs)
+
+
+@pytest.mark.parametrize(("framework", "block"), [("megatron", "mixtral"), ("torchtitan", "deepseek_v3")])
+def test_uneven_routing_fills_the_fullest_rank(framework: str, block: str) -> None:
+    """More rows for its experts never keep less, and as many as there are when a rank holds all experts."""
+    base: dict[str, Value] = {"framework.name": framework, "checkpointing.mode": "none", "parallelism.world_size": 4}
+    base["parallelism.sharding"] = "zero1" if framework == "megatron" else "fsdp"
+    spread = [held(base | {"parallelism.expert": 2, "parallelism.expert_imbalance": factor}, block) for factor in (1.0, 1.5, 2.0)]
+    assert spread[0] == held(base | {"parallelism.expert": 2}, block)
+    assert spread[0] < spread[1] < spread[2]
+    assert held(base | {"parallelism.expert_imbalance": 2.0}, block) == held(base, block)

@@ -1363,6 +1363,7 @@ class Parallelism(_message.Message):
     CONTEXT_FIELD_NUMBER: _builtins.int
     EXPERT_FIELD_NUMBER: _builtins.int
     CONTEXT_TYPE_FIELD_NUMBER: _builtins.int
+    EXPERT_IMBALANCE_FIELD_NUMBER: _builtins.int
     world_size: _builtins.int
     """GPUs in all."""
     sharding: _builtins.str
@@ -1385,6 +1386,8 @@ class Parallelism(_message.Message):
     """Expert parallel degree; it divides the experts inside the data degree."""
     context_type: _builtins.str
     """ring all-gather ulysses."""
+    expert_imbalance: _builtins.float
+    """Rows that the fullest rank's experts get, over those of balanced routing: 1 or more (expert > 1)."""
     @_builtins.property
     def stage_layers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Layers of each stage, where they differ."""
@@ -1404,10 +1407,11 @@ class Parallelism(_message.Message):
         context: _builtins.int | None = ...,
         expert: _builtins.int | None = ...,
         context_type: _builtins.str | None = ...,
+        expert_imbalance: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_context", b"_context", "_context_type", b"_context_type", "_expert", b"_expert", "_pipeline", b"_pipeline", "_pipeline_schedule", b"_pipeline_schedule", "_sequence_parallel", b"_sequence_parallel", "_shard_degree", b"_shard_degree", "_sharding", b"_sharding", "_tensor", b"_tensor", "_virtual_pipeline", b"_virtual_pipeline", "_world_size", b"_world_size", "context", b"context", "context_type", b"context_type", "expert", b"expert", "pipeline", b"pipeline", "pipeline_schedule", b"pipeline_schedule", "sequence_parallel", b"sequence_parallel", "shard_degree", b"shard_degree", "sharding", b"sharding", "tensor", b"tensor", "virtual_pipeline", b"virtual_pipeline", "world_size", b"world_size"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_context", b"_context", "_context_type", b"_context_type", "_expert", b"_expert", "_expert_imbalance", b"_expert_imbalance", "_pipeline", b"_pipeline", "_pipeline_schedule", b"_pipeline_schedule", "_sequence_parallel", b"_sequence_parallel", "_shard_degree", b"_shard_degree", "_sharding", b"_sharding", "_tensor", b"_tensor", "_virtual_pipeline", b"_virtual_pipeline", "_world_size", b"_world_size", "context", b"context", "context_type", b"context_type", "expert", b"expert", "expert_imbalance", b"expert_imbalance", "pipeline", b"pipeline", "pipeline_schedule", b"pipeline_schedule", "sequence_parallel", b"sequence_parallel", "shard_degree", b"shard_degree", "sharding", b"sharding", "tensor", b"tensor", "virtual_pipeline", b"virtual_pipeline", "world_size", b"world_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_context", b"_context", "_context_type", b"_context_type", "_expert", b"_expert", "_pipeline", b"_pipeline", "_pipeline_schedule", b"_pipeline_schedule", "_sequence_parallel", b"_sequence_parallel", "_shard_degree", b"_shard_degree", "_sharding", b"_sharding", "_tensor", b"_tensor", "_virtual_pipeline", b"_virtual_pipeline", "_world_size", b"_world_size", "context", b"context", "context_type", b"context_type", "expert", b"expert", "pipeline", b"pipeline", "pipeline_schedule", b"pipeline_schedule", "sequence_parallel", b"sequence_parallel", "shard_degree", b"shard_degree", "sharding", b"sharding", "stage_layers", b"stage_layers", "tensor", b"tensor", "virtual_pipeline", b"virtual_pipeline", "world_size", b"world_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_context", b"_context", "_context_type", b"_context_type", "_expert", b"_expert", "_expert_imbalance", b"_expert_imbalance", "_pipeline", b"_pipeline", "_pipeline_schedule", b"_pipeline_schedule", "_sequence_parallel", b"_sequence_parallel", "_shard_degree", b"_shard_degree", "_sharding", b"_sharding", "_tensor", b"_tensor", "_virtual_pipeline", b"_virtual_pipeline", "_world_size", b"_world_size", "context", b"context", "context_type", b"context_type", "expert", b"expert", "expert_imbalance", b"expert_imbalance", "pipeline", b"pipeline", "pipeline_schedule", b"pipeline_schedule", "sequence_parallel", b"sequence_parallel", "shard_degree", b"shard_degree", "sharding", b"sharding", "stage_layers", b"stage_layers", "tensor", b"tensor", "virtual_pipeline", b"virtual_pipeline", "world_size", b"world_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__context: _TypeAlias = _typing.Literal["context"]  # noqa: Y015
     _WhichOneofArgType__context: _TypeAlias = _typing.Literal["_context", b"_context"]  # noqa: Y015
@@ -1415,6 +1419,8 @@ class Parallelism(_message.Message):
     _WhichOneofArgType__context_type: _TypeAlias = _typing.Literal["_context_type", b"_context_type"]  # noqa: Y015
     _WhichOneofReturnType__expert: _TypeAlias = _typing.Literal["expert"]  # noqa: Y015
     _WhichOneofArgType__expert: _TypeAlias = _typing.Literal["_expert", b"_expert"]  # noqa: Y015
+    _WhichOneofReturnType__expert_imbalance: _TypeAlias = _typing.Literal["expert_imbalance"]  # noqa: Y015
+    _WhichOneofArgType__expert_imbalance: _TypeAlias = _typing.Literal["_expert_imbalance", b"_expert_imbalance"]  # noqa: Y015
     _WhichOneofReturnType__pipeline: _TypeAlias = _typing.Literal["pipeline"]  # noqa: Y015
     _WhichOneofArgType__pipeline: _TypeAlias = _typing.Literal["_pipeline", b"_pipeline"]  # noqa: Y015
     _WhichOneofReturnType__pipeline_schedule: _TypeAlias = _typing.Literal["pipeline_schedule"]  # noqa: Y015
@@ -1437,6 +1443,8 @@ class Parallelism(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__context_type) -> _WhichOneofReturnType__context_type | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expert) -> _WhichOneofReturnType__expert | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expert_imbalance) -> _WhichOneofReturnType__expert_imbalance | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pipeline) -> _WhichOneofReturnType__pipeline | None: ...
     @_typing.overload

@@ -13,6 +13,7 @@ LARGEST = {
     "batch.sequence_length": 1 << 27,
     "batch.target_length": 1 << 27,
     "parallelism": 1 << 20,
+    "parallelism.expert_imbalance": 1 << 10,
     "model.transformer": 1 << 24,
     "model.transformer.layers": 1 << 9,
     "model.transformer.encoder_layers": 1 << 9,

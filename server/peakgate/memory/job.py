@@ -260,6 +260,7 @@ class Parallelism:
     context: int | None = None
     expert: int | None = None
     context_type: str | None = None
+    expert_imbalance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

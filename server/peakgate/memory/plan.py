@@ -60,6 +60,8 @@ class Degrees:
     context: int = 1
     context_type: str = "all-gather"
     expert: int = 1
+    imbalance_permille: int = 1000
+    """Rows of the fullest rank's experts, in thousandths of those of balanced routing."""
     expert_shard: int = 0
     """Ranks over which the states of experts are divided; 0: `shard`, as all else."""
     whole_experts: bool = False

@@ -19,7 +19,7 @@ from peakgate.memory.not_counted import not_counted
 from peakgate.memory.plan import Degrees, Formats, Plan
 from peakgate.memory.profiles import EARLIER, profile_name, profile_of
 from peakgate.memory.recipes import formats_of
-from peakgate.memory.routed import expert_shard
+from peakgate.memory.routed import BALANCED, expert_shard
 from peakgate.memory.versions import asks_at_input, builds_mask, repeats_heads, saves_on_gpu
 
 SEQUENCE_PARALLEL = "parallelism.sequence_parallel"
@@ -264,6 +264,7 @@ def _degrees(job: Job, fill: Resolver, world: int, framework: str) -> Degrees:
         context=context,
         context_type=fill.text(p.context_type, "parallelism.context_type") if context > 1 else "all-gather",
         expert=p.expert or 1,
+        imbalance_permille=round(BALANCED * (p.expert_imbalance or 1)),
     )
     degrees = replace(degrees, whole_experts=framework == "torchtitan")
     return replace(degrees, expert_shard=expert_shard(degrees)) if degrees.expert > 1 else degrees

@@ -14,6 +14,9 @@ from peakgate.memory.plan import Degrees
 ALIGNMENT = 8
 """Rows to which torchtitan pads the group of each expert (distributed/expert_parallel.py: TOKEN_GROUP_ALIGN_SIZE_M)."""
 
+BALANCED = 1000
+"""Thousandths of the rows of balanced routing."""
+
 SPLIT_BY_TENSOR = ("f_shared", "f_shared2", "f_dense", "f_dense2", "latent_q", "latent_kv", "latent_v")
 
 
@@ -51,12 +54,17 @@ def expert_shard(degrees: Degrees) -> int:
 
 
 def routed_dims(degrees: Degrees, dims: Mapping[str, int], tokens: int, outside: int) -> dict[str, int]:
-    """Sizes on one rank under balanced routing: every expert gets the same number of rows, rounded up."""
+    """Sizes on one rank: every expert gets the same number of rows, rounded up, times what the job states of the fullest rank.
+
+    A rank that holds all experts gets all rows, however they fall.
+    """
     if not dims.get("E_all"):
         return {}
     split = expert_tensor(degrees)
     every, own = dims["E_all"], outside if split == 1 else tokens
     routed = -(-own * dims["k"] // every) * every
+    if degrees.expert > 1 and degrees.imbalance_permille != BALANCED:
+        routed = -(-routed * degrees.imbalance_permille // BALANCED)
     return {
         "f_expert": -(-dims["f_expert"] // split),
         "f_expert2": -(-dims["f_expert2"] // split),
