@@ -281,6 +281,9 @@ class Suggestion(_message.Message):
     FITS_FIELD_NUMBER: _builtins.int
     RELATIVE_STEP_TIME_FIELD_NUMBER: _builtins.int
     WHY_FIELD_NUMBER: _builtins.int
+    HEADROOM_BYTES_FIELD_NUMBER: _builtins.int
+    CONDITIONS_FIELD_NUMBER: _builtins.int
+    ALTERS_FIELD_NUMBER: _builtins.int
     title: _builtins.str
     """One phrase for a person."""
     bound_bytes: _builtins.int
@@ -291,9 +294,17 @@ class Suggestion(_message.Message):
     """Step time of the changed job over that of this one; 0: not estimated (null in JSON)."""
     why: _builtins.str
     """Why it helps and what it costs."""
+    headroom_bytes: _builtins.int
+    """What stays free of the card's usable bytes above bound_bytes; negative when the changed job does not fit."""
+    alters: _builtins.str
+    """What it changes beside memory and time: numerics objective batch gpus, or empty."""
     @_builtins.property
     def changes(self) -> _containers.MessageMap[_builtins.str, _struct_pb2.Value]:
         """Field path to new value."""
+
+    @_builtins.property
+    def conditions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What must hold and could not be checked, such as a node's unknown RAM."""
 
     def __init__(
         self,
@@ -304,10 +315,13 @@ class Suggestion(_message.Message):
         fits: _builtins.bool = ...,
         relative_step_time: _builtins.float = ...,
         why: _builtins.str = ...,
+        headroom_bytes: _builtins.int = ...,
+        conditions: _abc.Iterable[_builtins.str] | None = ...,
+        alters: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bound_bytes", b"bound_bytes", "changes", b"changes", "fits", b"fits", "relative_step_time", b"relative_step_time", "title", b"title", "why", b"why"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alters", b"alters", "bound_bytes", b"bound_bytes", "changes", b"changes", "conditions", b"conditions", "fits", b"fits", "headroom_bytes", b"headroom_bytes", "relative_step_time", b"relative_step_time", "title", b"title", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -364,6 +378,7 @@ class PredictResponse(_message.Message):
     CALIBRATION_FIELD_NUMBER: _builtins.int
     ASSUMPTIONS_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
     prediction: _builtins.str
     """Its name, predictions/…; empty when nothing was stored."""
     verdict: Global___Verdict.ValueType
@@ -414,6 +429,10 @@ class PredictResponse(_message.Message):
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What a submitter should know."""
 
+    @_builtins.property
+    def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What an admitted job leaves of its card, when that is most of it, and what would do instead."""
+
     def __init__(
         self,
         *,
@@ -432,10 +451,11 @@ class PredictResponse(_message.Message):
         calibration: Global___CalibrationStamp | None = ...,
         assumptions: _abc.Iterable[_builtins.str] | None = ...,
         warnings: _abc.Iterable[_builtins.str] | None = ...,
+        notes: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "capacity", b"capacity", "model", b"model", "peak", b"peak", "rank", b"rank"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assumptions", b"assumptions", "calibration", b"calibration", "capacity", b"capacity", "ledger", b"ledger", "model", b"model", "oom_phase", b"oom_phase", "peak", b"peak", "peak_phase", b"peak_phase", "prediction", b"prediction", "rank", b"rank", "reason", b"reason", "suggestions", b"suggestions", "timeline", b"timeline", "verdict", b"verdict", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assumptions", b"assumptions", "calibration", b"calibration", "capacity", b"capacity", "ledger", b"ledger", "model", b"model", "notes", b"notes", "oom_phase", b"oom_phase", "peak", b"peak", "peak_phase", b"peak_phase", "prediction", b"prediction", "rank", b"rank", "reason", b"reason", "suggestions", b"suggestions", "timeline", b"timeline", "verdict", b"verdict", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -70,13 +70,26 @@ class SuggestRequest(_message.Message):
     JOB_FIELD_NUMBER: _builtins.int
     SOLVE_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    ALLOW_FIELD_NUMBER: _builtins.int
+    PARETO_FIELD_NUMBER: _builtins.int
+    KEEP_FIELD_NUMBER: _builtins.int
     solve: _builtins.str
-    """An integer field to invert, as a path (batch.micro_batch_size); empty: none."""
+    """A numeric field to invert, as a path (batch.micro_batch_size); empty: none."""
     limit: _builtins.int
     """At most so many suggestions; 0: all."""
+    pareto: _builtins.bool
+    """True: also the front of bound memory against relative step time."""
     @_builtins.property
     def job(self) -> _training_job_pb2.TrainingJob:
         """The job."""
+
+    @_builtins.property
+    def allow(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What suggestions may alter beside memory and time: numerics objective batch. Without a word, none of that is suggested."""
+
+    @_builtins.property
+    def keep(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Field paths that no suggestion may change; a prefix such as parallelism holds all below it."""
 
     def __init__(
         self,
@@ -84,10 +97,13 @@ class SuggestRequest(_message.Message):
         job: _training_job_pb2.TrainingJob | None = ...,
         solve: _builtins.str = ...,
         limit: _builtins.int = ...,
+        allow: _abc.Iterable[_builtins.str] | None = ...,
+        pareto: _builtins.bool = ...,
+        keep: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "limit", b"limit", "solve", b"solve"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow", b"allow", "job", b"job", "keep", b"keep", "limit", b"limit", "pareto", b"pareto", "solve", b"solve"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -106,6 +122,13 @@ class SuggestResponse(_message.Message):
     SOLVED_FIELD_FIELD_NUMBER: _builtins.int
     SOLVED_VALUE_FIELD_NUMBER: _builtins.int
     SOLVED_LIMIT_FIELD_NUMBER: _builtins.int
+    PARETO_FIELD_NUMBER: _builtins.int
+    CHEAPEST_GPU_FIELD_NUMBER: _builtins.int
+    MEMORY_FRACTION_FIELD_NUMBER: _builtins.int
+    SHORTFALL_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
+    SOLVED_NUMBER_FIELD_NUMBER: _builtins.int
+    PLANS_FIELD_NUMBER: _builtins.int
     largest_micro_batch_size: _builtins.int
     """The largest micro-batch that fits with everything else unchanged; 0: none."""
     smallest_gpu: _builtins.str
@@ -116,6 +139,14 @@ class SuggestResponse(_message.Message):
     """The extreme value of that field that fits; 0: none."""
     solved_limit: _builtins.str
     """Which extreme: largest or smallest; empty: none."""
+    cheapest_gpu: _builtins.str
+    """Of the GPUs and MIG slices that the operator priced or ordered, the cheapest on which the job fits; empty: none."""
+    memory_fraction: _builtins.float
+    """Share of the stated card to ask for when the job needs only a part of it; 0: none."""
+    solved_number: _builtins.float
+    """The extreme value that fits of a field that is no integer."""
+    plans: _builtins.int
+    """How many plans were considered."""
     @_builtins.property
     def prediction(self) -> _prediction_pb2.PredictResponse:
         """The answer to the job as it is."""
@@ -123,6 +154,18 @@ class SuggestResponse(_message.Message):
     @_builtins.property
     def suggestions(self) -> _containers.RepeatedCompositeFieldContainer[_prediction_pb2.Suggestion]:
         """Changes, best first."""
+
+    @_builtins.property
+    def pareto(self) -> _containers.RepeatedCompositeFieldContainer[_prediction_pb2.Suggestion]:
+        """Plans that no other one beats in both bound memory and relative step time, fastest first."""
+
+    @_builtins.property
+    def shortfall(self) -> Global___Shortfall:
+        """What is missing when nothing fits."""
+
+    @_builtins.property
+    def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What else a submitter can use, such as a card that the job leaves mostly free."""
 
     def __init__(
         self,
@@ -134,14 +177,57 @@ class SuggestResponse(_message.Message):
         solved_field: _builtins.str = ...,
         solved_value: _builtins.int = ...,
         solved_limit: _builtins.str = ...,
+        pareto: _abc.Iterable[_prediction_pb2.Suggestion] | None = ...,
+        cheapest_gpu: _builtins.str = ...,
+        memory_fraction: _builtins.float = ...,
+        shortfall: Global___Shortfall | None = ...,
+        notes: _abc.Iterable[_builtins.str] | None = ...,
+        solved_number: _builtins.float = ...,
+        plans: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["prediction", b"prediction"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["prediction", b"prediction", "shortfall", b"shortfall"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["largest_micro_batch_size", b"largest_micro_batch_size", "prediction", b"prediction", "smallest_gpu", b"smallest_gpu", "solved_field", b"solved_field", "solved_limit", b"solved_limit", "solved_value", b"solved_value", "suggestions", b"suggestions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cheapest_gpu", b"cheapest_gpu", "largest_micro_batch_size", b"largest_micro_batch_size", "memory_fraction", b"memory_fraction", "notes", b"notes", "pareto", b"pareto", "plans", b"plans", "prediction", b"prediction", "shortfall", b"shortfall", "smallest_gpu", b"smallest_gpu", "solved_field", b"solved_field", "solved_limit", b"solved_limit", "solved_number", b"solved_number", "solved_value", b"solved_value", "suggestions", b"suggestions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SuggestResponse: _TypeAlias = SuggestResponse  # noqa: Y015
+
+@_typing.final
+class Shortfall(_message.Message):
+    """What is missing when no change makes a job fit."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BYTES_FIELD_NUMBER: _builtins.int
+    CATEGORY_FIELD_NUMBER: _builtins.int
+    ITEM_FIELD_NUMBER: _builtins.int
+    CLOSEST_FIELD_NUMBER: _builtins.int
+    bytes: _builtins.int
+    """The bytes by which the bound of the closest plan passes the card."""
+    category: _builtins.str
+    """The ledger category of that plan's largest item."""
+    item: _builtins.str
+    """That item."""
+    @_builtins.property
+    def closest(self) -> _prediction_pb2.Suggestion:
+        """The plan that comes nearest."""
+
+    def __init__(
+        self,
+        *,
+        bytes: _builtins.int = ...,
+        category: _builtins.str = ...,
+        item: _builtins.str = ...,
+        closest: _prediction_pb2.Suggestion | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["closest", b"closest"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "category", b"category", "closest", b"closest", "item", b"item"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Shortfall: _TypeAlias = Shortfall  # noqa: Y015
 
 @_typing.final
 class GetPredictionRequest(_message.Message):

@@ -70,7 +70,7 @@ class PredictionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Suggest(self, request, context):
-        """Ranks changes that make a job fit, or inverts one integer field.
+        """Ranks changes that make a job fit, or inverts one numeric field.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

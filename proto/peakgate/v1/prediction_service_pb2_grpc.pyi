@@ -37,7 +37,7 @@ class PredictionServiceStub:
     Predict: _grpc.UnaryUnaryMultiCallable[_prediction_service_pb2.PredictRequest, _prediction_pb2.PredictResponse]
     """Judges a job and stores the prediction. A rejection is an answer, not an error."""
     Suggest: _grpc.UnaryUnaryMultiCallable[_prediction_service_pb2.SuggestRequest, _prediction_service_pb2.SuggestResponse]
-    """Ranks changes that make a job fit, or inverts one integer field."""
+    """Ranks changes that make a job fit, or inverts one numeric field."""
     GetPrediction: _grpc.UnaryUnaryMultiCallable[_prediction_service_pb2.GetPredictionRequest, _prediction_service_pb2.GetPredictionResponse]
     """A stored prediction, recomputed with its own versions noted, and what was observed of it."""
     ListPredictions: _grpc.UnaryUnaryMultiCallable[_prediction_service_pb2.ListPredictionsRequest, _prediction_service_pb2.ListPredictionsResponse]
@@ -51,7 +51,7 @@ class PredictionServiceAsyncStub(PredictionServiceStub):
     Predict: _aio.UnaryUnaryMultiCallable[_prediction_service_pb2.PredictRequest, _prediction_pb2.PredictResponse]  # type: ignore[assignment]
     """Judges a job and stores the prediction. A rejection is an answer, not an error."""
     Suggest: _aio.UnaryUnaryMultiCallable[_prediction_service_pb2.SuggestRequest, _prediction_service_pb2.SuggestResponse]  # type: ignore[assignment]
-    """Ranks changes that make a job fit, or inverts one integer field."""
+    """Ranks changes that make a job fit, or inverts one numeric field."""
     GetPrediction: _aio.UnaryUnaryMultiCallable[_prediction_service_pb2.GetPredictionRequest, _prediction_service_pb2.GetPredictionResponse]  # type: ignore[assignment]
     """A stored prediction, recomputed with its own versions noted, and what was observed of it."""
     ListPredictions: _aio.UnaryUnaryMultiCallable[_prediction_service_pb2.ListPredictionsRequest, _prediction_service_pb2.ListPredictionsResponse]  # type: ignore[assignment]
@@ -74,7 +74,7 @@ class PredictionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _prediction_service_pb2.SuggestRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_prediction_service_pb2.SuggestResponse, _abc.Awaitable[_prediction_service_pb2.SuggestResponse]]:
-        """Ranks changes that make a job fit, or inverts one integer field."""
+        """Ranks changes that make a job fit, or inverts one numeric field."""
 
     @_abc_1.abstractmethod
     def GetPrediction(

@@ -94,3 +94,9 @@ CATEGORIES = (
     "fragmentation",
     "runtime",
 )
+
+ALLOWABLE = ("numerics", "objective", "batch")
+"""What a suggestion may alter only when the submitter allows it: number formats, what is minimised, the global batch."""
+
+ALTERS = (*ALLOWABLE, "gpus")
+"""What a suggestion may alter beside memory and time; more GPUs need no leave, they are said."""
