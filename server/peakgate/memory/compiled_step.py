@@ -132,14 +132,14 @@ def _written(
     others: Mapping[str, High],
 ) -> CompiledStep:
     phases = tuple(phase for phase in PHASES if phase in recorder.moments)
-    moments = [_highest(trace, recorder.moments[phase]) for phase in phases]
+    moments = [highest_moments(trace, recorder.moments[phase]) for phase in phases]
     every = [moment for kept in recorder.moments.values() for moment in kept]
     streams = tuple(dict.fromkeys((COMPUTE, *(stream for moment in every for stream in moment.streams))))
     groups = [
         *([moment.blocks for moment in rows] for rows in moments),
-        _largest(trace, [moment.live for phase in phases if phase in BEFORE_STEP for moment in recorder.moments[phase]]),
-        _largest(trace, [moment.live for phase in phases if phase not in BEFORE_STEP for moment in recorder.moments[phase]]),
-        *(_largest(trace, [_held(moment, stream) for moment in every]) for stream in streams),
+        largest_rows(trace, [moment.live for phase in phases if phase in BEFORE_STEP for moment in recorder.moments[phase]]),
+        largest_rows(trace, [moment.live for phase in phases if phase not in BEFORE_STEP for moment in recorder.moments[phase]]),
+        *(largest_rows(trace, [held_by_stream(moment, stream) for moment in every]) for stream in streams),
     ]
     return CompiledStep(
         trace=trace,
@@ -155,15 +155,17 @@ def _written(
     )
 
 
-def _highest(trace: Trace, moments: Sequence[Moment]) -> list[Moment]:
+def highest_moments(trace: Trace, moments: Sequence[Moment]) -> list[Moment]:
+    """The moments of a phase that may be its highest."""
     return [moments[place] for place in largest(trace, [moment.blocks for moment in moments])]
 
 
-def _largest(trace: Trace, rows: Sequence[Terms]) -> list[Terms]:
+def largest_rows(trace: Trace, rows: Sequence[Terms]) -> list[Terms]:
+    """The polynomials that may be the largest."""
     return [rows[place] for place in largest(trace, rows)]
 
 
-def _held(moment: Moment, stream: str) -> Terms:
+def held_by_stream(moment: Moment, stream: str) -> Terms:
     """What a CUDA stream holds."""
     if stream != COMPUTE:
         return moment.streams.get(stream, {})

@@ -120,7 +120,7 @@ def _tensors(weight: Weight) -> list[int]:
 def _itemsizes(plan: Plan, resident: Sequence[LedgerLine], walked: Walk) -> dict[str, float]:
     """Bytes an element of each state that is on the GPU; of weights that are partly 8-bit the mean."""
     formats, present = plan.formats, {line.category for line in resident}
-    copies = round(ROWS[plan.optimizer].copies)
+    copies = ROWS[plan.optimizer].copies
     sizes = {
         "parameters": walked.states.parameters / max(1, walked.states.elements),
         "gradients": ITEMSIZE[formats.gradients],

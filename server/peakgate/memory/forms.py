@@ -81,6 +81,10 @@ class Form(int):  # noqa: PLW1641 - a polynomial has no hash: see _no
         """What is left over."""
         return self - self // other * other
 
+    def __divmod__(self, other: int) -> tuple[int, int]:
+        """The quotient and what is left over."""
+        return self // other, self % other
+
     def bit_length(self) -> int:
         """How many bits it takes."""
         return Form(self.trace, {(self.trace.rounded("bits", int.bit_length(self), self.terms, {}, smallest=0),): 1})
@@ -122,7 +126,7 @@ class Form(int):  # noqa: PLW1641 - a polynomial has no hash: see _no
         raise UntraceableError("a size is used as a plain number")
 
     __hash__ = __int__ = __index__ = __float__ = __round__ = __format__ = _no
-    __truediv__ = __rtruediv__ = __pow__ = __and__ = __or__ = __lshift__ = __rshift__ = __divmod__ = _no
+    __truediv__ = __rtruediv__ = __pow__ = __and__ = __or__ = __lshift__ = __rshift__ = _no
 
 
 def terms_of(value: int) -> Terms:
@@ -151,6 +155,23 @@ def added(terms: Terms, more: Terms, times: int = 1) -> dict[Monomial, int]:
         else:
             out.pop(monomial, None)
     return out
+
+
+def times_as_much(terms: Terms, times: int) -> Terms:
+    """A polynomial, `times` over."""
+    if isinstance(times, Form):
+        return terms_of(Form(times.trace, terms) * times) if terms else terms
+    return {monomial: coefficient * times for monomial, coefficient in terms.items()} if times else {}
+
+
+def plain(size: int) -> int:
+    """The number that a size has, for a loop or a list's length: what is traced then holds for that number alone."""
+    if not isinstance(size, Form):
+        return size
+    number = size.trace.value(size.terms)
+    if size != number:
+        raise AssertionError("a size is its own value")
+    return number
 
 
 def block_of(nbytes: int) -> int:
@@ -189,5 +210,7 @@ def _quotient(trace: Trace, terms: Terms, by: Terms) -> int:
     sign, kind = (-1, "ceil") if up else (1, "floor")
     of = {monomial: sign * coefficient for monomial, coefficient in terms.items()}
     value = sign * (trace.value(terms) // trace.value(by))
-    signed = trace.smallest(of) is None or trace.smallest(by) is None
-    return sign * Form(trace, {(trace.rounded(kind, value, of, by, smallest=None if signed else 0),): 1})
+    least = trace.smallest(of)
+    signed = least is None or trace.smallest(by) is None
+    smallest = int(up and (least or 0) > 0)  # a part of something, rounded up
+    return sign * Form(trace, {(trace.rounded(kind, value, of, by, smallest=None if signed else smallest),): 1})

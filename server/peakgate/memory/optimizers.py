@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerRow:
-    """`copies` of each trained parameter in the format of the optimizer states; `scale_bytes_per_element` for quantised ones."""
+    """`copies` of each trained parameter in the format of the optimizer states; quantised ones have an fp32 scale a block of elements."""
 
-    copies: float
+    copies: int
     itemsize: int | None = None
-    scale_bytes_per_element: float = 0.0
+    scaled_block: int = 0
     counters: bool = True
     """One fp32 step count a tensor."""
     paged: bool = False
@@ -36,10 +36,10 @@ ROWS: dict[str, OptimizerRow] = {
     "lion": OptimizerRow(copies=1, counters=False),
     "muon": OptimizerRow(copies=1, counters=False),
     "adafactor": OptimizerRow(copies=0),  # a row and a column a matrix: below 0.1 % of it
-    "adamw-8bit": OptimizerRow(copies=2, itemsize=1, scale_bytes_per_element=4 / 256, counters=False),
-    "adam-8bit": OptimizerRow(copies=2, itemsize=1, scale_bytes_per_element=4 / 256, counters=False),
+    "adamw-8bit": OptimizerRow(copies=2, itemsize=1, scaled_block=256, counters=False),
+    "adam-8bit": OptimizerRow(copies=2, itemsize=1, scaled_block=256, counters=False),
     "paged-adamw": OptimizerRow(copies=2, itemsize=4, counters=False, paged=True),
-    "paged-adamw-8bit": OptimizerRow(copies=2, itemsize=1, scale_bytes_per_element=4 / 256, counters=False, paged=True),
+    "paged-adamw-8bit": OptimizerRow(copies=2, itemsize=1, scaled_block=256, counters=False, paged=True),
 }
 
 
@@ -47,8 +47,8 @@ ROWS: dict[str, OptimizerRow] = {
 class StepTemporary:
     """A multiple of all trained parameters, and of the largest one, in the format of the states."""
 
-    all: float = 0.0
-    largest: float = 0.0
+    all: int = 0
+    largest: int = 0
 
 
 ADAM_LIKE = ("adamw", "adam", "lamb")
@@ -74,7 +74,7 @@ def temporary_events(nbytes: int, elements: Sequence[int], temporary: StepTempor
     """The step's temporaries as (allocation number, bytes), negative to free: foreach kernels make those of every weight and then let them
     go, a loop those of one weight after the other."""
     together = temporary.all > 0 or not temporary.largest
-    pieces = 1 if together else max(1, round(temporary.largest))
+    pieces = 1 if together else max(1, temporary.largest)
     whole = sum(elements) if together else pieces * max(elements, default=1)
     sizes = [(i, nbytes * count // whole) for i, count in enumerate((e for e in elements for _ in range(pieces)), numbered_to + 1)]
     made, freed = [(i, size) for i, size in sizes if size], [(i, -size) for i, size in sizes if size]

@@ -36,7 +36,7 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         dims["V"] = divided(dims["V"], plan.vocabulary_multiple * degrees.tensor) * plan.vocabulary_multiple * degrees.tensor
     for name in SPLIT_BY_TENSOR:
         if dims.get(name):
-            dims[name] = max(1, divided(dims[name], degrees.tensor))
+            dims[name] = divided(dims[name], degrees.tensor)
     if arch.dims["n"] < degrees.tensor:  # a key-value head is not split: every rank of its group holds it
         dims["n"], dims["kv"] = 1, arch.dims["d"]
         dims["qkv"] = dims["q"] + 2 * dims["kv"]

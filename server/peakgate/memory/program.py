@@ -52,8 +52,12 @@ class Program:
     def _factor(self, number: int) -> str:
         factor, name = self.trace.factors[number], f"f{number}"
         if factor.kind != "variable":
-            self.lines += ROUNDED[factor.kind](name, self.expression(factor.of), self.expression(factor.by))
+            self.lines += self.rounded(factor.kind, name, self.expression(factor.of), self.expression(factor.by))
         return name
+
+    def rounded(self, kind: str, name: str, of: str, by: str) -> list[str]:
+        """The lines of a rounded part."""
+        return ROUNDED[kind](name, of, by)
 
     def compare(self, comparison: Comparison) -> None:
         """Gives up where a comparison does not come out as it did."""

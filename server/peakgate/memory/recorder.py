@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from peakgate.memory.dominance import grows, is_below, shrinks
-from peakgate.memory.forms import added, block_of, made, terms_of
+from peakgate.memory.forms import added, block_of, made, terms_of, times_as_much
 from peakgate.memory.meter import WALKED, Meter, exact
 from peakgate.memory.pools import COMPUTE
 from peakgate.memory.trace import Terms, Trace
@@ -32,7 +32,7 @@ class Moment:
 
     def later(self, net: Moment, times: int) -> Moment:
         """The same moment after `times` repetitions of what changes the bytes by `net`."""
-        live, blocks = added(self.live, net.live, times), added(self.blocks, net.blocks, times)
+        live, blocks = _later(self.live, net.live, times), _later(self.blocks, net.blocks, times)
         return Moment(live, blocks, _sum(self.by, net.by, times), _sum(self.streams, net.streams, times))
 
 
@@ -150,5 +150,9 @@ def _below(moment: Moment, other: Moment) -> bool:
     return is_below(moment.blocks, other.blocks) and is_below(moment.live, other.live) and not moment.streams and not other.streams
 
 
+def _later(terms: Terms, net: Terms, times: int) -> Terms:
+    return added(terms, times_as_much(net, times))
+
+
 def _sum(parts: Parts, more: Parts, times: int) -> Parts:
-    return {key: added(parts.get(key, {}), more.get(key, {}), times) for key in (*parts, *(key for key in more if key not in parts))}
+    return {key: _later(parts.get(key, {}), more.get(key, {}), times) for key in (*parts, *(key for key in more if key not in parts))}

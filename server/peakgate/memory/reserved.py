@@ -62,7 +62,7 @@ def resident_sizes(plan: Plan, walked: Walk, resident: Sequence[LedgerLine]) -> 
     elements = max(1, sum(w.elements * w.count for w in walked.weights))
     trained = max(1, sum(w.elements * w.count for w in walked.weights if w.trainable))
     counters = counters_of(plan, walked.weights) if total.get("optimizer_states") else 0
-    states, copies = total.get("optimizer_states", 0) - COUNTER_BYTES * counters, max(1, round(ROWS[plan.optimizer].copies))
+    states, copies = total.get("optimizer_states", 0) - COUNTER_BYTES * counters, max(1, ROWS[plan.optimizer].copies)
     sizes = [COUNTER_BYTES] * counters
     for weight in walked.weights:
         for _ in range(weight.count):

@@ -68,5 +68,5 @@ def communication_bytes(degrees: Degrees) -> int:
     groups = groups_of(degrees)
     if not groups:
         return 0
-    first = FIRST_COMMUNICATOR_BYTES if max(groups) > 2 else FIRST_PAIR_BYTES
+    first = FIRST_COMMUNICATOR_BYTES if any(size > 2 for size in groups) else FIRST_PAIR_BYTES
     return first + (len(groups) - 1) * NEXT_COMMUNICATOR_BYTES

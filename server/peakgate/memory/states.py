@@ -71,10 +71,11 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     trainable = sum(w.elements * w.count for w in trained)
     optimizer_itemsize = ROWS[plan.optimizer].itemsize or _state_itemsize(plan)
     row = ROWS[plan.optimizer]
-    per_element = row.copies * (optimizer_itemsize + row.scale_bytes_per_element)
+    scale_bytes = ITEMSIZE["float32"] * row.copies
     counters = COUNTER_BYTES * counters_of(plan, trained)
     owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM], "optimizer")
-    optimizer = int(owned * per_element) + counters
+    scales = owned * scale_bytes // row.scaled_block if row.scaled_block else 0
+    optimizer = owned * row.copies * optimizer_itemsize + scales + counters
     gradient_bytes = _owned(plan, trained, "gradients") * _gradient_itemsize(plan)
     host = on_host(plan)
     return States(
@@ -166,7 +167,8 @@ def step_temporary_bytes(plan: Plan, states: States) -> int:
         temporary = StepTemporary(largest=temporary.all + temporary.largest)
     trained, itemsize = states.owned, ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
     partition = _partition_bytes(plan, trained, states.largest)
-    return int((temporary.all * trained + temporary.largest * min(states.largest, trained)) * itemsize) + partition
+    largest = temporary.largest * min(states.largest, trained) if temporary.largest else 0
+    return (temporary.all * trained + largest) * itemsize + partition
 
 
 SUB_GROUP = 1_000_000_000

@@ -14,11 +14,12 @@ from peakgate.memory.compiled import compiled_layer
 from peakgate.memory.cuda_graphs import pool_of
 from peakgate.memory.dora import dora
 from peakgate.memory.embedding import embedded, global_sizes, mask_width, received_tables
+from peakgate.memory.forms import UntraceableError
 from peakgate.memory.further_graphs import further_graphs
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.loss import loss_of
 from peakgate.memory.machine import ENDS, Machine
-from peakgate.memory.meter import Event, High, Meter, Point, exact
+from peakgate.memory.meter import WALKED, Event, High, Meter, Point, exact
 from peakgate.memory.methods.companions import passes
 from peakgate.memory.multi_token import with_further_losses
 from peakgate.memory.offload import on_host
@@ -127,10 +128,13 @@ def saved_bytes_per_layer(plan: Plan, meter: Meter | None = None) -> int:
 
 def census(plan: Plan, stage: Stage) -> Census:
     """Counts the weights of a stage by running it forward without a graph."""
-    return _census(smallest(plan), stage)
+    few = smallest(plan)
+    try:
+        return _known_census(few, stage)
+    except UntraceableError:  # degrees that are variables have no hash
+        return _census(few, stage)
 
 
-@lru_cache(maxsize=512)
 def _census(plan: Plan, stage: Stage) -> Census:
     step = weighed(plan, stage)
     machine = step.machine
@@ -147,9 +151,14 @@ def _census(plan: Plan, stage: Stage) -> Census:
     )
 
 
+_known_census = lru_cache(maxsize=512)(_census)
+
+
 def weighed(plan: Plan, stage: Stage) -> ForwardPass:
     """A stage after a forward pass without a graph or shards: its weights are known."""
-    step = ForwardPass(replace(plan, checkpointing="none", loss="full", companions=()), stage, Meter(exact), each=False, counting=True)
+    step = ForwardPass(
+        replace(plan, checkpointing="none", loss="full", companions=()), stage, Meter(exact, frozenset(WALKED)), each=False, counting=True
+    )
     step.machine.tape.recording = False
     step.head_and_loss(step.forward_layers())
     return step

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from math import lcm
 
+from peakgate.memory.forms import plain
 from peakgate.memory.plan import FSDP, Plan
 from peakgate.memory.profiles import profile_of
 
@@ -36,7 +37,7 @@ def stretches(plan: Plan, layers: int, *, each: bool = False, start: int = 0) ->
             period = lcm(len(pattern), every or 1)
             for first_layer, length, frozen in _uniform(plan, start, at, count):
                 whole, rest = divmod(length, period)
-                sizes = [(1, period)] * whole if each else _together(plan, whole, period)
+                sizes = [(1, period)] * plain(whole) if each else _together(plan, whole, period)
                 section = _section(pattern, first_layer - leading, [*sizes, *[(1, rest)] * (rest > 0)], every, len(out))
                 out += [replace(stretch, frozen=frozen) for stretch in section]
     return out
@@ -44,6 +45,8 @@ def stretches(plan: Plan, layers: int, *, each: bool = False, start: int = 0) ->
 
 def _uniform(plan: Plan, start: int, at: int, count: int) -> list[tuple[int, int, bool]]:
     """(first layer, layers, frozen) of runs whose layers are all trained or all frozen by their number."""
+    if not plan.frozen.layers:
+        return [(at, count, False)] if count > 0 else []
     runs: list[tuple[int, int, bool]] = []
     for frozen, layers in groupby(range(at, at + max(0, count)), key=lambda layer: start + layer in plan.frozen.layers):
         listed = list(layers)
@@ -68,9 +71,9 @@ def _together(plan: Plan, whole: int, period: int) -> list[tuple[int, int]]:
     first gradient of what all layers read: the encoder's output, a bias.
     """
     partly = plan.frozen or (plan.lora is not None and plan.checkpointing != "full")
-    first = min(whole, 2 if partly else 1)
+    first = plain(min(whole, 2 if partly else 1))
     loop = plan.degrees.pipeline > 1 and profile_of(plan.profile).pipeline_loop
-    last = min(whole - first, 1 if loop or plan.degrees.sharding in FSDP or plan.architecture.encoder else 0)
+    last = plain(min(whole - first, 1 if loop or plan.degrees.sharding in FSDP or plan.architecture.encoder else 0))
     middle = whole - first - last
     return [(1, period)] * first + [(middle, period)] * (middle > 0) + [(1, period)] * last
 
@@ -79,7 +82,7 @@ def _section(pattern: tuple[str, ...], start: int, sizes: list[tuple[int, int]],
     out: list[Stretch] = []
     at = start
     for times, length in sizes:
-        kinds = tuple(pattern[(at + i) % len(pattern)] for i in range(length))
+        kinds = tuple(pattern[plain((at + i) % len(pattern))] for i in range(plain(length)))
         out.append(Stretch(number=known + len(out) + 1, times=times, kinds=kinds, every=every))
         at += times * length
     return out

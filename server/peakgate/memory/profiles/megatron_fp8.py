@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peakgate.memory import kernels
-from peakgate.memory.allocator import block_bytes
+from peakgate.memory.forms import block_of
 
 if TYPE_CHECKING:
     from peakgate.memory.plan import Plan
@@ -48,8 +48,8 @@ class Layout:
 
     def weight_bytes(self, elements: int, copies: int) -> int:
         """An 8-bit weight in so many copies."""
-        scales = block_bytes(elements // self.per_scale) if self.per_scale else 0
-        return copies * (block_bytes(elements) + scales)
+        scales = block_of(elements // self.per_scale) if self.per_scale else 0
+        return copies * (block_of(elements) + scales)
 
 
 TENSOR = Layout()

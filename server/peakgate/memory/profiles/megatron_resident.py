@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from peakgate.memory.allocator import block_bytes
 from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.forms import block_of
 from peakgate.memory.parallel import rank_dims
 from peakgate.memory.prediction import LedgerLine
 from peakgate.memory.profiles.megatron_fp8 import weight_copies
@@ -60,8 +61,11 @@ def stand_ins(plan: Plan, weights: Iterable[Weight]) -> int:
     """
     if not plan.fused_weight_gradients:
         return 0
-    shapes = {weight.shape for weight in weights if weight.trainable and weight.shape is not None}
-    return sum(block_bytes(rows * columns * ITEMSIZE[plan.formats.parameters]) for rows, columns in shapes)
+    shapes: list[tuple[int, int]] = []  # no set: the sizes of a compiled plan have no hash
+    for weight in weights:
+        if weight.trainable and weight.shape is not None and weight.shape not in shapes:
+            shapes.append(weight.shape)
+    return sum(block_of(rows * columns * ITEMSIZE[plan.formats.parameters]) for rows, columns in shapes)
 
 
 def tables(plan: Plan, weights: list[Weight]) -> int:
