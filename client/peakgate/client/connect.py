@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import Queue
@@ -157,9 +157,18 @@ class Client:
         request = _predict_request(job, brief=brief, validate_only=validate_only)
         return self._predictions.Predict.future(request, timeout=self._predict_timeout_seconds)
 
-    def suggest(self, job: TrainingJob, *, solve: str = "", limit: int = 0) -> SuggestResponse:
-        """Changes that make a job fit, best first; `solve` names a numeric field to invert."""
-        request = SuggestRequest(job=job, solve=solve, limit=limit)
+    def suggest(
+        self,
+        job: TrainingJob,
+        *,
+        solve: str = "",
+        limit: int = 0,
+        allow: Sequence[str] = (),
+        keep: Sequence[str] = (),
+        pareto: bool = False,
+    ) -> SuggestResponse:
+        """Changes that make a job fit, best first, within what is allowed and kept; `solve` names a numeric field to invert."""
+        request = SuggestRequest(job=job, solve=solve, limit=limit, allow=allow, keep=keep, pareto=pareto)
         return _called(lambda: self._predictions.Suggest(request, timeout=self._call_timeout_seconds))
 
     def get_prediction(self, prediction: str) -> GetPredictionResponse:

@@ -21,7 +21,13 @@ ANSWER_LIMIT_BYTES = 2048
 
 
 def build_answer(
-    assessment: Assessment, decision: Decision, advice: tuple[Advice, ...], *, coverage: float, calibration_version: str
+    assessment: Assessment,
+    decision: Decision,
+    advice: tuple[Advice, ...],
+    notes: tuple[str, ...] = (),
+    *,
+    coverage: float,
+    calibration_version: str,
 ) -> pb.PredictResponse:
     """The whole answer, without a name: that is given when it is stored."""
     prediction = assessment.prediction
@@ -40,21 +46,23 @@ def build_answer(
         rank=pb.Rank(pipeline_stage=prediction.pipeline_stage, reason=prediction.rank_reason),
         ledger=[pb.LedgerLine(category=line.category, item=line.item, bytes=line.bytes) for line in prediction.ledger],
         timeline=_timeline(prediction.timeline),
-        suggestions=[suggestion(each) for each in advice],
+        suggestions=[suggestion(each, assessment.usable_bytes) for each in advice],
         calibration=pb.CalibrationStamp(version=calibration_version, group=prediction.group, observations=assessment.observations),
         assumptions=prediction.assumptions,
         warnings=warnings(decision, assessment),
+        notes=notes,
     )
 
 
-def suggestion(advice: Advice) -> pb.Suggestion:
-    """A change as the answer holds it."""
+def suggestion(advice: Advice, usable_bytes: int) -> pb.Suggestion:
+    """A change as the answer holds it, against the usable bytes of the card."""
     message = pb.Suggestion(
         title=advice.title,
         bound_bytes=advice.bound_bytes,
         fits=advice.fits,
         relative_step_time=advice.relative_step_time,
         why=advice.why,
+        headroom_bytes=usable_bytes - advice.bound_bytes if usable_bytes else 0,
     )
     for path, value in advice.changes:
         message.changes[path].CopyFrom(_value(value))
@@ -113,7 +121,7 @@ def pack(answer: pb.PredictResponse) -> bytes:
     """The answer without its timeline, compressed. What is longest and can be computed again goes first when it is too large."""
     short = pb.PredictResponse()
     short.CopyFrom(answer)
-    for name in ("timeline", "suggestions", "assumptions", "warnings", "ledger"):
+    for name in ("timeline", "suggestions", "assumptions", "notes", "warnings", "ledger"):
         if name == "timeline" or len(zlib.compress(short.SerializeToString())) > ANSWER_LIMIT_BYTES:
             short.ClearField(name)
     return zlib.compress(short.SerializeToString())

@@ -24,7 +24,7 @@ from peakgate.server.store.null import NullStore
 GRACE_SECONDS = 10.0
 """For the last predictions to reach the database."""
 
-POLICY_VARIABLES = ("PEAKGATE_COVERAGE", "PEAKGATE_OPERATOR_RESERVE_BYTES")
+POLICY_VARIABLES = ("PEAKGATE_COVERAGE", "PEAKGATE_OPERATOR_RESERVE_BYTES", "PEAKGATE_GPU_PRICES", "PEAKGATE_GPU_PREFERENCE")
 
 
 @contextmanager
@@ -86,12 +86,17 @@ def _open_store(database_url: str) -> Store:
 
 
 def _policy() -> Policy:
-    """The operator's policy; reading settings costs 0.1 s, so only when there is one in the environment."""
+    """The operator's policy; reading settings costs 0.1 s, so only when there is one in the environment. Raises SETTING_INVALID."""
     if not any(name in os.environ for name in POLICY_VARIABLES):
         return Policy()
-    from peakgate.server.settings import Settings
+    from pydantic import ValidationError
 
-    return Settings().policy()
+    from peakgate.server.settings import Settings, problems
+
+    try:
+        return Settings().policy()
+    except ValidationError as error:
+        raise PeakgateError("SETTING_INVALID", problems(error)) from error
 
 
 def _short_folder() -> str | None:

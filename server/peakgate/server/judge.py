@@ -11,13 +11,17 @@ from peakgate.memory.job import Job
 from peakgate.memory.prediction import FieldError, JobError
 from peakgate.server import answer
 from peakgate.server.assess import Assessment, Assessor
+from peakgate.server.cards import cheapest_gpu, memory_fraction, smallest_gpu
 from peakgate.server.convert import read_message
 from peakgate.server.decide import Decision, Ground, decide, retries
 from peakgate.server.errors import PeakgateError, fields_error, from_job_error
+from peakgate.server.invert import NOTHING, Solved, largest_micro_batch_size, solve
 from peakgate.server.memory import MemoryModel
+from peakgate.server.notes import predict_notes, suggest_notes
 from peakgate.server.policy import Policy
 from peakgate.server.store.records import PredictionContent
-from peakgate.server.suggest import Advice, Solved, advise, largest_micro_batch_size, smallest_gpu, solve
+from peakgate.server.suggest import Advice, advise
+from peakgate.server.wishes import NO_WISHES, Wishes
 from peakgate.v1.document import united
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
@@ -44,6 +48,9 @@ class Advised:
     suggestions: tuple[Suggestion, ...]
     largest_micro_batch_size: int
     smallest_gpu: str
+    cheapest_gpu: str
+    memory_fraction: float
+    notes: tuple[str, ...]
     solved: Solved
 
 
@@ -90,19 +97,24 @@ class Judge:
         if len(self._cache) > self._cache_entries:
             self._cache.popitem(last=False)
 
-    def advise(self, message: TrainingJob, solve_path: str) -> Advised:
+    def advise(self, message: TrainingJob, solve_path: str, wishes: Wishes = NO_WISHES) -> Advised:
         """Changes for a job, and inverted fields. Raises PeakgateError when it cannot be judged, or the path not be solved."""
         assessor = self._assessor
         job = self._job(message)
         response, assessment, advice = self._answer(job, assessor)
+        solved = solve(job, solve_path, assessor, wishes) if solve_path else NOTHING
         if not advice:
             advice = advise(job, assessment, assessor)  # what a job that fits is not told unasked
+        smallest, largest = smallest_gpu(job, assessor), largest_micro_batch_size(job, assessor)
         return Advised(
             answer=response,
-            suggestions=tuple(answer.suggestion(each) for each in advice),
-            largest_micro_batch_size=largest_micro_batch_size(job, assessor),
-            smallest_gpu=smallest_gpu(job, assessor),
-            solved=solve(job, solve_path, assessor) if solve_path else Solved(0, ""),
+            suggestions=tuple(answer.suggestion(each, assessment.usable_bytes) for each in advice),
+            largest_micro_batch_size=largest,
+            smallest_gpu=smallest,
+            cheapest_gpu=cheapest_gpu(job, assessor),
+            memory_fraction=memory_fraction(job, assessment),
+            notes=suggest_notes(job, assessment, smallest_gpu=smallest, largest_micro_batch_size=largest),
+            solved=solved,
         )
 
     def refused(self, message: TrainingJob, known: tuple[FieldError, ...]) -> PeakgateError:
@@ -132,6 +144,7 @@ class Judge:
             assessment,
             decision,
             advice,
+            predict_notes(job, assessment),
             coverage=self.policy.coverage,
             calibration_version=assessor.snapshot.version,
         )

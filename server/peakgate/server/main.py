@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from peakgate.server.app import Addresses, serve
 from peakgate.server.errors import PeakgateError
 from peakgate.server.logs import structured_logger
-from peakgate.server.settings import Settings
+from peakgate.server.settings import Settings, problems
 from peakgate.server.store.migrate import upgrade
 
 EXIT_USAGE = 2
@@ -41,7 +41,7 @@ def run_server(
     try:
         settings = Settings.model_validate(Settings().model_dump() | {name: value for name, value in stated.items() if value is not None})
     except ValidationError as error:
-        return _fail("; ".join(f"PEAKGATE_{str(each['loc'][0]).upper()}: {each['msg']}" for each in error.errors()), EXIT_USAGE)
+        return _fail(problems(error), EXIT_USAGE)
     log = structured_logger(settings.log_level, as_json=settings.log_json)
     try:
         asyncio.run(serve(settings, log, on_ready=_announce))

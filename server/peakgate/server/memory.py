@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from peakgate.memory.cards import Card
 from peakgate.memory.change import Value
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import Change, Prediction
@@ -49,15 +50,15 @@ class MemoryModel:
     with_changes: WithChanges
     fixes: Callable[[Job], tuple[Change, ...]]
     version: str
-    gpu_bytes: Mapping[str, int] = field(default_factory=dict)
-    """Catalogue name -> total bytes, for the smallest card that fits."""
+    cards: Callable[[Job], tuple[Card, ...]] = lambda _: ()
+    """The cards that can run a job at all, smallest first."""
 
 
 def memory_model() -> MemoryModel:
     """The real memory model."""
     from peakgate.memory import MODEL_VERSION
     from peakgate.memory.capacity import capacity_of
-    from peakgate.memory.catalog.gpus import GPUS
+    from peakgate.memory.cards import cards_for
     from peakgate.memory.change import with_changes
     from peakgate.memory.favourable import favourable
     from peakgate.memory.predict import predict
@@ -71,5 +72,5 @@ def memory_model() -> MemoryModel:
         with_changes=with_changes,
         fixes=fixes,
         version=MODEL_VERSION,
-        gpu_bytes={name: spec.total_bytes for name, spec in GPUS.items()},
+        cards=cards_for,
     )

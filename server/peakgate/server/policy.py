@@ -1,4 +1,4 @@
-"""What the operator decides about verdicts. Light on purpose: the embedded service starts with it in milliseconds."""
+"""What the operator decides about verdicts and cards. Light on purpose: the embedded service starts with it in milliseconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ DEFAULT_COVERAGE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """`coverage` is the probability with which the bound covers the need; the reserve is kept free on every card."""
+    """`coverage` is the probability with which the bound covers the need; the reserve is kept free on every card.
+
+    `gpu_order`: catalogue names of the cards that are on offer, cheapest first; empty: the operator did not say.
+    """
 
     coverage: float = DEFAULT_COVERAGE
     operator_reserve_bytes: int = 0
+    gpu_order: tuple[str, ...] = ()

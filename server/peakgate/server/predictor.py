@@ -22,6 +22,7 @@ from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.requests import SeenRequests, check_request_id
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import PredictionRow, StoredPrediction
+from peakgate.server.wishes import wishes_of
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
@@ -92,15 +93,21 @@ class Predictor:
         job_bytes = request.job.SerializeToString()
         check_size(request.job, len(job_bytes))
         job = TrainingJob.FromString(job_bytes)
-        advised = await asyncio.get_running_loop().run_in_executor(self._advising, self._judge.advise, job, request.solve)
+        wishes = wishes_of(request.allow, request.keep, pareto=request.pareto)
+        advised = await asyncio.get_running_loop().run_in_executor(self._advising, self._judge.advise, job, request.solve, wishes)
+        solved = advised.solved.value
         return pb.SuggestResponse(
             prediction=advised.answer,
             suggestions=advised.suggestions[: request.limit or None],
             largest_micro_batch_size=advised.largest_micro_batch_size,
             smallest_gpu=advised.smallest_gpu,
             solved_field=request.solve,
-            solved_value=advised.solved.value,
+            solved_value=solved if isinstance(solved, int) else 0,
+            solved_number=solved if isinstance(solved, float) else 0.0,
             solved_limit=advised.solved.limit,
+            cheapest_gpu=advised.cheapest_gpu,
+            memory_fraction=advised.memory_fraction,
+            notes=advised.notes,
         )
 
     async def get(self, request: pb.GetPredictionRequest) -> pb.GetPredictionResponse:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from platformdirs import user_data_path
-from pydantic import Field
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from peakgate.server.card_order import by_preference, by_price
 from peakgate.server.policy import DEFAULT_COVERAGE, Policy
 
 
@@ -28,6 +29,10 @@ class Settings(BaseSettings):
     database_url: str = Field(default_factory=default_database_url, description="SQLAlchemy URL of SQLite or PostgreSQL.")
     coverage: float = Field(default=DEFAULT_COVERAGE, gt=0, lt=1, description="Probability with which the bound covers the need.")
     operator_reserve_bytes: int = Field(default=0, ge=0, description="Bytes that stay free on every card.")
+    gpu_prices: str = Field(default="", description="Cards on offer with a price an hour: h100-80gb=2.5,h100-80gb/3g.40gb=1.1.")
+    gpu_preference: str = Field(
+        default="", description="Cards on offer, the preferred first, where there are no prices: l4-24gb,a100-40gb."
+    )
     retention_hours: float = Field(default=24.0, gt=0, description="Hours that a prediction is kept when no job uses it.")
     settle_seconds: float = Field(default=600.0, ge=0, description="Wait for the last peaks of a job whose other GPUs have ended.")
     audit_queue_rows: int = Field(default=10_000, ge=1, description="Predictions that may wait for the database.")
@@ -36,6 +41,29 @@ class Settings(BaseSettings):
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG INFO WARNING ERROR.")
     log_json: bool = Field(default=False, description="Log lines as JSON.")
 
+    @field_validator("gpu_prices")
+    @classmethod
+    def _known_prices(cls, text: str) -> str:
+        by_price(text)
+        return text
+
+    @field_validator("gpu_preference")
+    @classmethod
+    def _known_preference(cls, text: str, info: ValidationInfo) -> str:
+        if by_preference(text) and info.data.get("gpu_prices"):
+            raise ValueError("PEAKGATE_GPU_PRICES orders the cards already: leave one of the two out")
+        return text
+
     def policy(self) -> Policy:
-        """The part of the settings that verdicts depend on."""
-        return Policy(coverage=self.coverage, operator_reserve_bytes=self.operator_reserve_bytes)
+        """The part of the settings that answers depend on."""
+        return Policy(
+            coverage=self.coverage,
+            operator_reserve_bytes=self.operator_reserve_bytes,
+            gpu_order=by_price(self.gpu_prices) or by_preference(self.gpu_preference),
+        )
+
+
+def problems(error: ValidationError) -> str:
+    """Every bad setting by its variable, in one line."""
+    found = ((str(each["loc"][0]).upper(), each["msg"].removeprefix("Value error, ")) for each in error.errors())
+    return "; ".join(f"PEAKGATE_{name}: {message}" for name, message in found)

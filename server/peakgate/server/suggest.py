@@ -1,29 +1,16 @@
-"""Changes that make a job fit: the memory model's list, each change computed, and inversions of single fields. Pure."""
+"""Changes that make a job fit: the memory model's list, each change computed. Pure."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Union, get_args, get_origin, get_type_hints
 
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import Change
 from peakgate.server.assess import Assessment, Assessor
 from peakgate.server.decide import retries
-from peakgate.server.errors import PeakgateError, field_error
 from peakgate.server.memory import Changes
-
-LARGEST_VALUE = 1 << 24
-"""Where the search for a field's extreme value ends: 16 million tokens, layers or sequences are beyond any job."""
-
-LARGEST_SIZE = 1 << 50
-"""The same for sizes in bytes and for bare parameter counts: 1 PiB."""
-
-LARGEST_DEGREE = 1 << 14
-"""Where the search for a parallel degree ends: 16,384 GPUs, the size of Llama 3's cluster (arXiv 2407.21783 §3.3.1)."""
 
 NOT_ESTIMATED = 0.0
 """Relative step time of a change whose cost is not known."""
@@ -42,8 +29,6 @@ NO_OFFLOAD = Change(
     relative_step_time=NOT_ESTIMATED,
     why="a node has too little RAM for what is offloaded; without offload nothing waits for transfers either",
 )
-
-LARGEST, SMALLEST = "largest", "smallest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,104 +142,3 @@ def _sum(parts: list[Change]) -> Change:
         relative_step_time=step_time,
         why="no single change is enough; these are the cheapest that are enough together",
     )
-
-
-def largest_micro_batch_size(job: Job, assessor: Assessor) -> int:
-    """The largest micro-batch that fits with everything else unchanged; 0: none."""
-    return _largest(_fits_with(job, "batch.micro_batch_size", assessor))
-
-
-def smallest_gpu(job: Job, assessor: Assessor) -> str:
-    """The catalogue name of the smallest whole GPU on which the job fits; empty: none."""
-    totals = {name: total for name, total in assessor.memory.gpu_bytes.items() if "/" not in name}
-    unset_memory: Changes = (("gpu.memory_bytes", 0),) if job.gpu.memory_bytes else ()
-    for name in sorted(totals, key=lambda each: (totals[each], each)):
-        changed = assessor.changed(job, (("gpu.type", name), *unset_memory))
-        if changed is not None and changed.fits:
-            return name
-    return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Solved:
-    """A value with which a job fits, 0: none; `limit` says whether it is the largest or the smallest, and is empty without one."""
-
-    value: int
-    limit: str
-
-
-def solve(job: Job, path: str, assessor: Assessor) -> Solved:
-    """The extreme value of an integer field with which the job fits, everything else unchanged.
-
-    The largest where more needs more memory (sequence length), the smallest where more needs less (a parallel degree).
-    Raises FIELD_INVALID for a path that is no integer field, SOLVE_UNBOUNDED when every value fits.
-    """
-    if path not in integer_paths():
-        raise field_error("solve", f"{path} is no integer field of the job; one is batch.micro_batch_size")
-    fits = _fits_with(job, path, assessor)
-    limit = LARGEST_SIZE if path.endswith(("_bytes", "parameters")) else LARGEST_VALUE
-    if fits(1):
-        value = _largest(fits, limit)
-        if value >= limit:
-            raise PeakgateError("SOLVE_UNBOUNDED", f"{path}: every value fits, so it does not decide", hint="solve for another field")
-        return Solved(value, LARGEST)
-    value = _smallest_degree(fits) if path.startswith("parallelism.") else _smallest(fits, limit)
-    return Solved(value, SMALLEST if value else "")
-
-
-def _smallest_degree(fits: Callable[[int], bool]) -> int:
-    """Degrees must divide sizes of the job, so that few are legal: the small ones are all tried, then powers of two."""
-    degrees = (*range(2, 65), *(1 << power for power in range(7, LARGEST_DEGREE.bit_length())))
-    return next((degree for degree in degrees if fits(degree)), 0)
-
-
-def _smallest(fits: Callable[[int], bool], limit: int) -> int:
-    """The smallest value that fits of a field that saves memory as it grows, by doubling and bisection."""
-    high = next((1 << power for power in range(1, limit.bit_length()) if fits(1 << power)), 0)
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
-
-
-def _fits_with(job: Job, path: str, assessor: Assessor) -> Callable[[int], bool]:
-    def fits(value: int) -> bool:
-        changed = assessor.changed(job, ((path, value),))
-        return changed is not None and changed.fits
-
-    return fits
-
-
-def _largest(fits: Callable[[int], bool], limit: int = LARGEST_VALUE) -> int:
-    """The largest value that fits, by doubling and bisection: a larger micro-batch or sequence never needs less."""
-    if not fits(1):
-        return 0
-    low, high = 1, 2
-    while high <= limit and fits(high):
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
-
-
-def integer_paths() -> frozenset[str]:
-    """Paths of the job's integer fields."""
-    return frozenset(_walk(Job, ""))
-
-
-def _walk(kind: type, prefix: str) -> Iterator[str]:
-    hints = get_type_hints(kind)
-    for field in dataclasses.fields(kind):
-        inner = _inner(hints[field.name])
-        if inner is int:
-            yield prefix + field.name
-        elif dataclasses.is_dataclass(inner) and isinstance(inner, type):
-            yield from _walk(inner, f"{prefix}{field.name}.")
-
-
-def _inner(hint: object) -> object:
-    if get_origin(hint) in (Union, types.UnionType):
-        return next(each for each in get_args(hint) if each is not type(None))
-    return hint

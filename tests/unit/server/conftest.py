@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from peakgate.calibration import Calibrator
+from peakgate.memory.cards import Card as Catalogued
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.job import Attention, Batch, Checkpointing, Framework, Gpu, Job, Model, Node, Offload
 from peakgate.memory.prediction import Change, FieldError, JobError, LedgerLine, Prediction, TimelinePoint
@@ -84,6 +85,12 @@ def _named(name: str | None) -> Card | None:
     return Card(gpu=name, total_bytes=CARDS[name], usable_bytes=CARDS[name]) if name else None
 
 
+def cards() -> tuple[Catalogued, ...]:
+    """All of them, smallest first; a job needs the same on each."""
+    by_size = sorted(CARDS, key=lambda name: CARDS[name])
+    return tuple(Catalogued(name=name, usable_bytes=CARDS[name]) for name in by_size)
+
+
 def favourable(job: Job) -> Changes:
     """Attention and checkpointing, where they are not stated."""
     changes: list[tuple[str, Value]] = []
@@ -121,7 +128,7 @@ MODEL = MemoryModel(
     with_changes=changed,
     fixes=fixes,
     version="test",
-    gpu_bytes=CARDS,
+    cards=lambda _: cards(),
 )
 
 

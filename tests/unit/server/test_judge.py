@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from peakgate.calibration import Calibrator
+from peakgate.server.invert import Solved
 from peakgate.server.judge import LARGEST_CACHED_BYTES, Judge
 from peakgate.server.memory import MemoryModel
 from peakgate.server.policy import Policy
-from peakgate.server.suggest import Solved
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 GB = 1_000_000_000

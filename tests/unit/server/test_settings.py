@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from peakgate.server.policy import Policy
-from peakgate.server.settings import Settings
+from peakgate.server.settings import Settings, problems
 
 
 @pytest.fixture(autouse=True)
@@ -50,3 +50,22 @@ def test_the_unit_file_sets_what_exists_and_waits_long_enough() -> None:
     stop_seconds = re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
     assert stop_seconds is not None
     assert int(stop_seconds[1]) > 2 * Settings().stop_grace_seconds
+
+
+def test_prices_and_preferences_order_the_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either of them; both at once contradict each other."""
+    monkeypatch.setenv("PEAKGATE_GPU_PREFERENCE", "h100-80gb,l4")
+    assert Settings().policy().gpu_order == ("h100-80gb", "l4-24gb")
+    monkeypatch.setenv("PEAKGATE_GPU_PRICES", "h100-80gb=2.5,l4=0.5")
+    with pytest.raises(ValidationError, match="leave one of the two out"):
+        Settings()
+    monkeypatch.delenv("PEAKGATE_GPU_PREFERENCE")
+    assert Settings().policy().gpu_order == ("l4-24gb", "h100-80gb")
+
+
+def test_a_bad_card_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the nearest name, in the line that ends the command."""
+    monkeypatch.setenv("PEAKGATE_GPU_PRICES", "h100-80bg=2.5")
+    with pytest.raises(ValidationError) as caught:
+        Settings()
+    assert problems(caught.value).startswith("PEAKGATE_GPU_PRICES: unknown GPU 'h100-80bg'; did you mean h100-80gb")

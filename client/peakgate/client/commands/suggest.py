@@ -10,12 +10,29 @@ import typer
 from peakgate.client.options import Database, Gpu, JobPath, Output, OutputForm, Server
 
 Solve = Annotated[
-    str, typer.Option(metavar="FIELD", help="An integer field (batch.sequence_length): its largest value that fits, or its smallest.")
+    str, typer.Option(metavar="FIELD", help="A numeric field (batch.sequence_length): its largest value that fits, or its smallest.")
 ]
+Allow = Annotated[
+    list[str] | None, typer.Option(metavar="WORD", help="What suggestions may alter besides: numerics, objective or batch. Repeatable.")
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FIELD", help="What no suggestion may change: a field, or a part such as parallelism. Repeatable."),
+]
+Pareto = Annotated[bool, typer.Option("--pareto", help="Shows memory against step time: the plans that no other one beats in both.")]
 
 
 def suggest(
-    *, job: JobPath, solve: Solve = "", gpu: Gpu = None, server: Server = None, db: Database = None, output: OutputForm = Output.table
+    *,
+    job: JobPath,
+    solve: Solve = "",
+    allow: Allow = None,
+    keep: Keep = None,
+    pareto: Pareto = False,
+    gpu: Gpu = None,
+    server: Server = None,
+    db: Database = None,
+    output: OutputForm = Output.table,
 ) -> None:
     """Ranks changes that make a job fit, with the largest micro-batch and the smallest GPU. Exit status as of predict."""
     from peakgate.client.connect import open_client
@@ -28,7 +45,7 @@ def suggest(
     with open_client(server, db) as client:
         with client.naming_every_field():
             wanted = read_one(job, sys.stdin.buffer, gpu)
-        advice = client.suggest(wanted, solve=solve)
+        advice = client.suggest(wanted, solve=solve, allow=allow or (), keep=keep or (), pareto=pareto)
     if output is not Output.table:
         write_json(answer_to_dict(advice), output)
     print_advice(human_console(output), job, advice)

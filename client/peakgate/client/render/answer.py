@@ -9,10 +9,10 @@ from rich.padding import Padding
 from rich.table import Table
 
 from peakgate.client.errors import PeakgateError
+from peakgate.client.render.suggestions import print_hanging, print_suggestions
 from peakgate.client.render.text import escape
-from peakgate.client.render.units import bar, count, gb, gb_and_gib, step_time
-from peakgate.v1.plain import plain_value
-from peakgate.v1.prediction_pb2 import LedgerLine, Peak, PredictResponse, Suggestion, Verdict
+from peakgate.client.render.units import bar, count, gb, gb_and_gib
+from peakgate.v1.prediction_pb2 import LedgerLine, Peak, PredictResponse, Verdict
 
 _STYLES = {Verdict.VERDICT_ADMIT: "bold green", Verdict.VERDICT_REJECT: "bold red", Verdict.VERDICT_UNDECIDED: "bold yellow"}
 _BAR_CELLS = 24
@@ -49,20 +49,26 @@ def _headline(error: PeakgateError) -> str:
 
 def print_answer(console: Console, label: str, answer: PredictResponse, *, brief: bool = False) -> None:
     """The whole answer: verdict, peaks, what the memory consists of, what to change, what was assumed."""
+    print_verdict(console, label, answer)
+    _print_peaks(console, answer)
+    if not brief:
+        print_ledger(console, answer.ledger)
+        print_suggestions(console, answer.suggestions, most=_SUGGESTIONS)
+        print_list(console, "Warnings", answer.warnings)
+        print_list(console, "Notes", answer.notes)
+        print_list(console, "Assumed, because the job does not say", answer.assumptions)
+    if answer.prediction:
+        console.print(f"\n  Stored as {escape(answer.prediction)}", soft_wrap=True)
+        console.print("  Set PEAKGATE_PREDICTION to that name in the job's environment: the agent then compares it with what happens.")
+
+
+def print_verdict(console: Console, label: str, answer: PredictResponse) -> None:
+    """The verdict, and below it the reason."""
     console.print(f"[{_style(answer)}]{verdict_word(answer.verdict)}[/]  {escape(label)}", soft_wrap=True)
     if console.is_terminal:
         console.print(Padding(escape(answer.reason), (0, 0, 0, 2)))
     else:  # one line, for whoever searches in it
         console.print(f"  {escape(answer.reason)}", soft_wrap=True)
-    _print_peaks(console, answer)
-    if not brief:
-        print_ledger(console, answer.ledger)
-        print_suggestions(console, answer.suggestions, most=_SUGGESTIONS)
-        _print_list(console, "Warnings", answer.warnings)
-        _print_list(console, "Assumed, because the job does not say", answer.assumptions)
-    if answer.prediction:
-        console.print(f"\n  Stored as {escape(answer.prediction)}", soft_wrap=True)
-        console.print("  Set PEAKGATE_PREDICTION to that name in the job's environment: the agent then compares it with what happens.")
 
 
 def _style(answer: PredictResponse) -> str:
@@ -127,34 +133,10 @@ def print_ledger(console: Console, ledger: Iterable[LedgerLine]) -> None:
     console.print(Padding(table, (0, 0, 0, 4), expand=False))
 
 
-def print_suggestions(console: Console, suggestions: Iterable[Suggestion], most: int | None = None) -> None:
-    """Changes, best first; when there are more than `most`, the verb that shows all is named."""
-    rows = list(suggestions)
-    if not rows:
-        return
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for number, each in enumerate(rows[:most], start=1):
-        fits = "[green]fits[/]" if each.fits else "[red]does not fit[/]"
-        change = f"{escape(each.title)}\n[dim]{escape(changes_text(each))}[/]"
-        table.add_row(f"{number}.", change, gb(each.bound_bytes), fits, step_time(each.relative_step_time))
-    console.print("\n  What would change it: upper bound of the changed job, whether that fits, step time")
-    console.print(Padding(table, (0, 0, 0, 4), expand=False))
-    if most is not None and len(rows) > most:
-        console.print(f"    and {len(rows) - most} more: `peakgate suggest` lists all of them")
-
-
-def changes_text(suggestion: Suggestion) -> str:
-    """The fields to write: `attention.implementation: flash`."""
-    return ", ".join(f"{path}: {_word(plain_value(suggestion.changes[path]))}" for path in sorted(suggestion.changes))
-
-
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _print_list(console: Console, title: str, lines: Iterable[str]) -> None:
+def print_list(console: Console, title: str, lines: Iterable[str]) -> None:
+    """A headline and a line for each; nothing when there are none."""
     rows = list(lines)
     if rows:
         console.print(f"\n  {title}")
     for row in rows:
-        console.print(f"    - {escape(row)}", soft_wrap=True)
+        print_hanging(console, escape(row), "-")

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from peakgate.client.errors import InputError
-from peakgate.client.render.answer import changes_text, verdict_word
+from peakgate.client.render.answer import verdict_word
+from peakgate.client.render.suggestions import changes_text
 from peakgate.client.render.text import escape_html as escape
 from peakgate.client.render.units import gb, gb_and_gib, step_time
 from peakgate.v1.prediction_pb2 import LedgerLine, PredictResponse, Suggestion, TimelinePoint
