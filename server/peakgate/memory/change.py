@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 from peakgate.memory.job import Job
 
-Value = str | int | float | bool
+Value = str | int | float | bool | tuple[str, ...]
 
 
 def with_changes(job: Job, changes: Iterable[tuple[str, Value]]) -> Job:

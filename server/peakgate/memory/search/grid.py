@@ -1,0 +1,145 @@
+"""The numbers that a search may give a plan: micro-batches and degrees at a constant global batch.
+
+Only what a framework can run: degrees multiply to the GPUs, tensor parallelism stays inside a node and divides the heads, stages of
+Megatron-LM have equal layers, context parallelism cuts a sequence into two parts a rank (its load is balanced so: Megatron-LM
+arguments.py, seq_length % (2 * context_parallel_size)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from peakgate.memory.job import Job
+from peakgate.memory.plan import SHARDED, Degrees, Plan
+from peakgate.memory.routed import expert_shard
+from peakgate.memory.search.array_program import Integers
+
+DEGREES = ("tensor", "pipeline", "context", "expert")
+
+EQUAL_STAGES = ("megatron", "textbook")
+"""Frameworks whose stages have equally many layers (Megatron-LM core/transformer/transformer_config.py)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """What may vary: `degrees` that take another value than the job's, by name; GPUs; whether the global batch is free."""
+
+    degrees: frozenset[str] = frozenset()
+    world: int = 1
+    free_batch: bool = False
+
+
+def grid(plan: Plan, wanted: Range) -> dict[str, Integers]:
+    """The numbers of every legal plan in a range, an entry each; the job's own micro-batch first."""
+    own = plan.degrees
+    values = {name: _degrees(plan, name, wanted.world) if name in wanted.degrees else [getattr(own, name)] for name in DEGREES}
+    sizes = [each for each in _divisors(plan.micro_batch) if each % plan.sequences == 0][::-1]
+    columns = np.meshgrid(sizes, *(np.array(values[name], dtype=np.int64) for name in DEGREES), indexing="ij")
+    micro_batch, *degrees = (column.ravel().astype(np.int64) for column in columns)
+    numbers = dict(zip(DEGREES, degrees, strict=True)) | {"micro_batch": micro_batch}
+    return _completed(plan, numbers, wanted)
+
+
+def _completed(plan: Plan, numbers: dict[str, Integers], wanted: Range) -> dict[str, Integers]:
+    """With what follows from micro-batch and degrees, and without what is not legal."""
+    own, world = plan.degrees, wanted.world
+    model = numbers["tensor"] * numbers["pipeline"] * numbers["context"]
+    data = np.maximum(1, world // model)
+    sequences = plan.micro_batch * plan.accumulation * own.data
+    accumulation, left = np.divmod(sequences, numbers["micro_batch"] * data)
+    if wanted.free_batch:
+        accumulation, left = np.full_like(data, plan.accumulation), np.zeros_like(data)
+    kept = numbers["pipeline"] == own.pipeline
+    out = numbers | {
+        "sequence": np.full_like(data, plan.sequence),
+        "target": np.full_like(data, plan.target),
+        "accumulation": accumulation,
+        "checkpoint_layers": np.full_like(data, plan.checkpoint_layers),
+        "world": np.full_like(data, world),
+        "data": data,
+        "shard": _shard(plan, data * numbers["context"]),
+        "virtual_pipeline": np.where(kept, own.virtual_pipeline, 1),
+    }
+    legal = (world % model == 0) & (left == 0) & (accumulation > 0)
+    legal &= (data * numbers["context"] * numbers["tensor"]) % numbers["expert"] == 0
+    legal &= (data * numbers["context"]) % out["shard"] == 0
+    out["expert_shard"] = _expert_shard(own, out)
+    return {name: values[legal] for name, values in out.items()}
+
+
+def _degrees(plan: Plan, name: str, world: int) -> list[int]:
+    """Other values than the job's that a degree may take."""
+    arch, own = plan.architecture, getattr(plan.degrees, name)
+    most = {"tensor": min(plan.node_gpus, world), "pipeline": min(arch.dims["L"], world), "context": world, "expert": arch.dims["E"]}
+    return [each for each in _powers(most[name]) if each != own and world % each == 0 and _divides(plan, name, each)]
+
+
+def _divides(plan: Plan, name: str, degree: int) -> bool:
+    dims = plan.architecture.dims
+    if name == "tensor":
+        return dims["a"] % degree == 0
+    if name == "pipeline":
+        return plan.framework not in EQUAL_STAGES or dims["L"] % degree == 0
+    if name == "context":
+        return degree == 1 or plan.sequence % (2 * degree) == 0
+    return dims["E"] % degree == 0
+
+
+def _powers(most: int) -> list[int]:
+    return [1 << power for power in range(max(1, most).bit_length()) if 1 << power <= most]
+
+
+def _divisors(number: int) -> list[int]:
+    return [each for each in range(1, number + 1) if number % each == 0]
+
+
+def _shard(plan: Plan, ranks: Integers) -> Integers:
+    """Ranks that share states: all of them, or as many of them as the job's own shards."""
+    own = plan.degrees
+    if own.sharding not in SHARDED or own.shard == own.data * own.context:
+        return ranks
+    return np.minimum(ranks, own.shard)
+
+
+def _expert_shard(own: Degrees, numbers: Mapping[str, Integers]) -> Integers:
+    """`routed.expert_shard` of each; degrees come in few combinations."""
+    out = np.zeros_like(numbers["data"])
+    for index in np.flatnonzero(numbers["expert"] > 1):
+        degrees = replace(own, **{name: int(numbers[name][index]) for name in ("world", "shard", "tensor", "pipeline", "expert")})
+        out[index] = expert_shard(degrees)
+    return out
+
+
+def changes_of(job: Job, plan: Plan, numbers: Mapping[str, int]) -> tuple[tuple[str, int | bool], ...]:
+    """What to write into the job for numbers of the grid: only what differs from what it comes to now."""
+    own = plan.degrees
+    changes: list[tuple[str, int | bool]] = []
+    if numbers["micro_batch"] != plan.micro_batch:
+        changes.append(("batch.micro_batch_size", numbers["micro_batch"] // plan.sequences))
+    if numbers["accumulation"] != plan.accumulation:
+        changes.append(("batch.gradient_accumulation_steps", numbers["accumulation"]))
+    changes += [(f"parallelism.{name}", numbers[name]) for name in DEGREES if numbers[name] != getattr(own, name)]
+    if numbers["tensor"] > 1 and own.tensor == 1:
+        changes.append(("parallelism.sequence_parallel", True))
+    if numbers["virtual_pipeline"] != own.virtual_pipeline:
+        changes.append(("parallelism.virtual_pipeline", numbers["virtual_pipeline"]))
+    if job.parallelism.shard_degree and numbers["shard"] != job.parallelism.shard_degree:
+        changes.append(("parallelism.shard_degree", numbers["shard"]))
+    if numbers["world"] != own.world:
+        changes += [("parallelism.world_size", numbers["world"]), ("gpu.count", numbers["world"])]
+    return tuple(changes)
+
+
+def entry(numbers: Mapping[str, Integers], index: int) -> dict[str, int]:
+    """One plan's numbers."""
+    return {name: int(values[index]) for name, values in numbers.items()}
+
+
+def patterns(numbers: Mapping[str, Integers], names: Sequence[str]) -> list[NDArray[np.intp]]:
+    """Plans that have the same numbers above 1, which is what words depend on, together."""
+    marks = sum(((numbers[name] > 1).astype(np.int64) << place for place, name in enumerate(names)), np.zeros_like(numbers["data"]))
+    return [np.flatnonzero(marks == each) for each in np.unique(marks)]

@@ -1,0 +1,154 @@
+"""The cheapest plans that fit, in the order of their step time.
+
+A node is a choice of levers, and with it come all micro-batches and degrees that are legal beside it, evaluated at once. Nodes are visited
+cheapest first, each set of levers once. Two things keep the search small, and both only leave out what cannot be better:
+a choice that already fits at the job's own micro-batch needs no more levers, and one that does not fit with every free lever after it
+on top does not fit with some of them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from peakgate.memory.search.levers import Changes, Option
+from peakgate.memory.search.space import Evaluated, Space
+
+MOST_PARTS = 5
+"""Levers of one suggestion: nobody wants to change more at once."""
+
+SAME_TIME = 0.005
+"""Step times that differ by less rank as equal: the costs are not that exact."""
+
+
+UNKNOWN = 0.5
+"""Faster than any lever makes a step: one that may save time is tried alone before dearer ones are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A plan of the space. `over_bytes`: what the card lacks, negative where it has more."""
+
+    chosen: tuple[Option, ...]
+    changes: Changes
+    numbers: dict[str, int]
+    required_bytes: int
+    over_bytes: int
+    host_bytes: int
+    time: float
+
+    @property
+    def rank(self) -> tuple[float, int, int]:
+        """Cheapest first, of equally fast ones that with the fewest changes, then the smallest."""
+        return round(self.time / SAME_TIME / 2), len(self.chosen) + len(self.changes), self.required_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Plans that fit, best first; the plan that comes nearest; how many plans and choices were looked at."""
+
+    found: tuple[Found, ...]
+    closest: Found | None
+    plans: int
+    choices: int
+
+
+def search(space: Space, *, most: int = 5, choices: int = 200) -> Result:
+    """The `most` best plans that fit and need each of their changes, out of at most so many `choices` of levers."""
+    visit = _Visit(space, most, choices)
+    visit.run()
+    return Result(
+        found=tuple(sorted(visit.found, key=lambda each: each.rank)[:most]),
+        closest=visit.closest,
+        plans=space.plans,
+        choices=len(space.known),
+    )
+
+
+class _Visit:
+    def __init__(self, space: Space, most: int, choices: int) -> None:
+        self.space, self.most, self.choices = space, most, choices
+        self.found: list[Found] = []
+        self.closest: Found | None = None
+        self.largest: dict[tuple[int, ...], int] = {}
+
+    def run(self) -> None:
+        queue: list[tuple[float, int, tuple[int, ...]]] = [(0.0, 0, ())]
+        while queue and len(self.space.known) < self.choices:
+            bound, _, node = heapq.heappop(queue)
+            if len(self.found) >= self.most and bound > self._worst():
+                return
+            for child, time in self._visited(node):
+                heapq.heappush(queue, (time, len(child), child))
+
+    def _worst(self) -> float:
+        return sorted(each.time for each in self.found)[self.most - 1] + SAME_TIME
+
+    def _visited(self, node: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], float]]:
+        """Notes what a node has to offer; its children with a bound of their time."""
+        evaluated = self.space.evaluate(node)
+        if evaluated is None:
+            if node and self.space.options[node[-1]].degree == "":
+                return
+            time = 1.0
+        else:
+            time = float(evaluated.time.min())
+            self._note(node, evaluated)
+        if self.largest.get(node) == self.space.plan.micro_batch or len(node) == MOST_PARTS:
+            return
+        free_helps = self._free_helps(node)
+        for place in range(node[-1] + 1 if node else 0, len(self.space.options)):
+            option = self.space.options[place]
+            taken = {self.space.options[each].lever for each in node}
+            if option.lever not in taken and (free_helps or not option.free):
+                yield (*node, place), time * self._factor(place)
+
+    def _note(self, node: tuple[int, ...], evaluated: Evaluated) -> None:
+        index = evaluated.best()
+        nearest = int(np.argmin(evaluated.over))
+        if self.closest is None or evaluated.over[nearest] < self.closest.over_bytes:
+            self.closest = self._plan(evaluated, nearest)
+        if index is None:
+            return
+        size = int(evaluated.numbers["micro_batch"][index])
+        self.largest[node] = size
+        if not any(set(other) < set(node) and largest >= size for other, largest in self.largest.items()):
+            self.found.append(self._plan(evaluated, index))
+
+    def _plan(self, evaluated: Evaluated, index: int) -> Found:
+        return Found(
+            chosen=evaluated.chosen,
+            changes=self.space.changes(evaluated, index),
+            numbers={name: int(values[index]) for name, values in evaluated.numbers.items()},
+            required_bytes=int(evaluated.required[index]),
+            over_bytes=int(evaluated.over[index]),
+            host_bytes=int(evaluated.host[index]),
+            time=float(evaluated.time[index]),
+        )
+
+    def _free_helps(self, node: tuple[int, ...]) -> bool:
+        """Whether a larger micro-batch fits with all free levers that come after the node's last."""
+        taken = {self.space.options[each].lever for each in node}
+        rest: list[int] = []
+        for place in range(node[-1] + 1 if node else 0, len(self.space.options)):
+            option = self.space.options[place]
+            if option.free and not option.single_step and option.lever not in taken:
+                rest.append(place)
+                taken.add(option.lever)
+        if not rest:
+            return any(option.free for option in self.space.options[node[-1] + 1 if node else 0 :])
+        evaluated = self.space.evaluate((*node, *rest))
+        if evaluated is None:
+            return True
+        sizes = evaluated.numbers["micro_batch"][evaluated.fits]
+        return len(sizes) > 0 and int(sizes.max()) > self.largest.get(node, 0)
+
+    def _factor(self, place: int) -> float:
+        """How much faster a lever may make a plan, from what it does alone; what it costs is not counted on."""
+        alone = self.space.known.get((place,))
+        if alone is None:
+            return UNKNOWN if self.space.options[place].free else 1.0
+        return min(1.0, float(alone.time.min()))
