@@ -53,6 +53,6 @@ def seconds_per_byte(card: Card, sizes: Sizes, members: Number, stride: Number) 
     Ranks are numbered tensor first, then context, data, pipeline (megatron/core/parallel_state.py: order="tp-cp-ep-dp-pp"), and fill nodes
     in turn. A ring that leaves its node crosses the network once a node, so all adapters of its GPUs there carry it (NCCL's rings, one a
     channel)."""
-    crosses = (members * stride > sizes.node_gpus) * 1.0
+    crosses = members * stride > sizes.node_gpus
     own = larger(smaller(sizes.node_gpus / stride, members), 1.0)
     return larger(1.0 / card.inside_node, crosses / (card.between_nodes * own))

@@ -14,8 +14,7 @@ from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.plan import Plan
 from peakgate.memory.step_time.arithmetic import Number, smaller
 from peakgate.memory.step_time.card import Card
-from peakgate.memory.step_time.products import Passes, format_rate
-from peakgate.memory.step_time.sizes import Sizes
+from peakgate.memory.step_time.products import NONE, Passes, Rows, format_rate
 
 PRODUCTS, BACKWARD_UNFUSED, BACKWARD_FUSED = 2, 4, 5
 
@@ -46,11 +45,11 @@ def is_causal(plan: Plan) -> bool:
     return plan.architecture.traits.get("objective") not in ("plain", "contrastive") and not plan.architecture.encoder
 
 
-def core_passes(plan: Plan, sizes: Sizes, card: Card, rows: Number, keys: Number) -> Passes:
+def core_passes(plan: Plan, card: Card, rows: Rows, keys: Number) -> Passes:
     """One micro-batch's cores of all layers; a rank has its own rows' queries against all keys."""
     if plan.architecture.network:
-        return Passes()
-    queries = rows / sizes.tensor
+        return NONE
+    queries = rows.divided
     near, far = _seconds(plan, card, local=True), _seconds(plan, card, local=False)
     pairs = queries * keys
     if not near.forward:

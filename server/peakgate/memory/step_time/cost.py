@@ -5,7 +5,7 @@ from __future__ import annotations
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.pipeline import ZERO_BUBBLE
 from peakgate.memory.plan import Plan
-from peakgate.memory.step_time.arithmetic import Number
+from peakgate.memory.step_time.arithmetic import Number, larger
 from peakgate.memory.step_time.card import Card
 from peakgate.memory.step_time.data_parallel import traffic_of
 from peakgate.memory.step_time.host import host_seconds
@@ -65,10 +65,10 @@ def _bubble_share(plan: Plan) -> float:
 def _transfers(plan: Plan, sizes: Sizes, card: Card, micro: MicroBatch) -> Number:
     """A stage passes each micro-batch on and its gradient back, once a chunk; tensor parallel ranks send a part each (section 4.1)."""
     stride = sizes.tensor * sizes.context * sizes.data
-    crosses = (stride * sizes.pipeline > sizes.node_gpus) * 1.0
-    per_byte = crosses / card.between_nodes + (1.0 - crosses) / card.inside_node
-    sent = micro.rows / sizes.tensor * (2.0 * plan.architecture.dims["h"] * ITEMSIZE[plan.formats.compute])
-    return sent * per_byte * sizes.virtual_pipeline * sizes.accumulation * (sizes.pipeline > 1)
+    crosses = stride * sizes.pipeline > sizes.node_gpus
+    per_byte = larger(crosses * (1.0 / card.between_nodes), 1.0 / card.inside_node) * (sizes.pipeline > 1)
+    sent = micro.divided * (2.0 * plan.architecture.dims["h"] * ITEMSIZE[plan.formats.compute])
+    return sent * per_byte * sizes.virtual_pipeline * sizes.accumulation
 
 
 def _companions(plan: Plan, sizes: Sizes, card: Card) -> Number:

@@ -69,11 +69,11 @@ def weight_bytes(plan: Plan, work: Work, sizes: Sizes) -> Number:
 
 
 def overlaps(plan: Plan) -> bool:
-    """Whether gradients are reduced while others are made: DDP's buckets do, DeepSpeed's with overlap_comm, Megatron-LM's with
-    --overlap-grad-reduce, which a plan does not say and which is off."""
+    """Whether gradients leave while others are made: DDP's buckets do, DeepSpeed's with overlap_comm, which is on for stage 3
+    (deepspeed runtime/zero/config.py), Megatron-LM's with --overlap-grad-reduce, which a plan does not say and which is off."""
     if plan.framework == "megatron":
         return False
-    return plan.degrees.sharding in ("none", "ddp") or plan.framework != "deepspeed" or plan.overlap_comm
+    return plan.degrees.sharding not in ("zero1", "zero2") or plan.framework != "deepspeed" or plan.overlap_comm
 
 
 def _replicated(plan: Plan, work: Work, sizes: Sizes, card: Card, micro: MicroBatch) -> Traffic:
@@ -96,9 +96,9 @@ def _gathered(plan: Plan, work: Work, sizes: Sizes, card: Card, micro: MicroBatc
     sums = gradient_bytes(plan, work, sizes)
     reduce = sums * per_byte + _between_copies(plan, sizes, card, sums)
     pieces = work.layers
-    weights = hidden_behind(gather, micro.forward, pieces) + hidden_behind(again, micro.backward, pieces)
-    both = hidden_behind(again + reduce, micro.backward, pieces)
-    gradients = both - hidden_behind(again, micro.backward, pieces)
+    before_backward = hidden_behind(again, micro.backward, pieces)
+    weights = hidden_behind(gather, micro.forward, pieces) + before_backward
+    gradients = hidden_behind(again + reduce, micro.backward, pieces) - before_backward
     steps = sizes.accumulation
     return Traffic(gradients=gradients * steps, weights=weights * steps, sent=(gather + again + reduce) * steps)
 

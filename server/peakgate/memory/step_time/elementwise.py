@@ -14,8 +14,7 @@ from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.step_time.arithmetic import Number
 from peakgate.memory.step_time.card import Card
-from peakgate.memory.step_time.products import Passes
-from peakgate.memory.step_time.sizes import Sizes
+from peakgate.memory.step_time.products import Passes, Rows
 from peakgate.memory.step_time.work import Work
 
 Pair = tuple[float, float]
@@ -35,18 +34,18 @@ NETWORK: Pair = (2, 3)
 """Each operation of a plain network reads and writes its output's size."""
 
 LOGIT_BYTES = {"full": 38, "chunked": 38, "vocab-parallel": 30, "in-place": 8, "fused": 8}
-"""Bytes of one logit. full: written 2, to fp32 2 + 4, log-softmax 4 + 4, backward 4 + 4 for the loss, 4 + 4 for log-softmax, to 16 bits 4 +
-2 (torch.nn.functional.cross_entropy after transformers loss/loss_utils.py's upcast). vocab-parallel: in place, without the loss's own
-gradient (megatron/core/tensor_parallel/cross_entropy.py). in-place, fused: written 2, read twice 4, gradient 2 (Liger
-ops/cross_entropy.py)."""
+"""Bytes of one logit; losses of training methods as the full one. full: written 2, to fp32 2 + 4, log-softmax 4 + 4, backward 4 + 4 for the
+loss, 4 + 4 for log-softmax, to 16 bits 4 + 2 (torch.nn.functional.cross_entropy after transformers loss/loss_utils.py's upcast).
+vocab-parallel: in place, without the loss's own gradient (megatron/core/tensor_parallel/cross_entropy.py). in-place, fused: written 2, read
+twice 4, gradient 2 (Liger ops/cross_entropy.py)."""
 
 
-def layer_passes(plan: Plan, work: Work, sizes: Sizes, card: Card, rows: Number) -> Passes:
+def layer_passes(plan: Plan, work: Work, card: Card, rows: Rows) -> Passes:
     """One micro-batch's norms, additions and activations of all layers. Sequence parallelism divides those outside tensor parallel parts
     (Korthikanti et al. 2022, arXiv 2205.05198, section 4.2.2)."""
     itemsize = ITEMSIZE[plan.formats.compute]
-    divided = rows / sizes.tensor
-    outside = divided if plan.degrees.sequence_parallel else rows
+    divided = rows.divided
+    outside = divided if plan.degrees.sequence_parallel else rows.whole
     out, inner = _outside(plan), _inside(plan, work)
     scale = work.layers * itemsize / card.memory_bandwidth
     return Passes(
@@ -55,11 +54,11 @@ def layer_passes(plan: Plan, work: Work, sizes: Sizes, card: Card, rows: Number)
     )
 
 
-def loss_seconds(plan: Plan, work: Work, sizes: Sizes, card: Card, rows: Number) -> Number:
+def loss_seconds(plan: Plan, work: Work, card: Card, rows: Rows) -> Number:
     """The logits of one micro-batch, whose vocabulary tensor parallelism divides."""
     if not any(product.part == "head" for product, _ in work.products):
         return 0.0
-    return rows / sizes.tensor * (plan.architecture.dims["V"] * LOGIT_BYTES[plan.loss] / card.memory_bandwidth)
+    return rows.divided * (plan.architecture.dims["V"] * LOGIT_BYTES.get(plan.loss, LOGIT_BYTES["full"]) / card.memory_bandwidth)
 
 
 def _outside(plan: Plan) -> Pair:

@@ -13,14 +13,14 @@ from peakgate.memory.offload import ALL, on_host
 from peakgate.memory.plan import Plan
 from peakgate.memory.step_time.arithmetic import Number, hidden_behind, smaller
 from peakgate.memory.step_time.card import Card
-from peakgate.memory.step_time.data_parallel import gradient_bytes, weight_bytes
+from peakgate.memory.step_time.data_parallel import gradient_bytes, overlaps, weight_bytes
 from peakgate.memory.step_time.layers import MicroBatch
 from peakgate.memory.step_time.sizes import Sizes
 from peakgate.memory.step_time.update import owned_elements, owned_share
 from peakgate.memory.step_time.work import Work
 
 CPU_ADAM, TORCH_ADAM = 1e9 / 0.22, 1e9 / 1.39
-"""Parameters per second of one node."""
+"""Parameters per second of one node, all of whose cores step: torchrun gives each rank one thread unless OMP_NUM_THREADS says more."""
 
 
 def host_seconds(plan: Plan, work: Work, sizes: Sizes, card: Card, micro: MicroBatch) -> Number:
@@ -35,14 +35,19 @@ def host_seconds(plan: Plan, work: Work, sizes: Sizes, card: Card, micro: MicroB
 
 
 def _optimizer(plan: Plan, work: Work, sizes: Sizes, card: Card, micro: MicroBatch) -> Number:
-    """Gradients of sharded kinds leave with every micro-batch, others once a step."""
+    """Gradients of sharded kinds leave with every micro-batch, others once a step.
+
+    From the second micro-batch on stage 2 fetches the sum so far and adds to it on the GPU (deepspeed runtime/zero/stage_1_and_2.py:
+    async_accumulate_grad_in_cpu_via_gpu).
+    """
     owned = owned_elements(plan, work, sizes)
-    down = gradient_bytes(plan, work, sizes) * owned_share(plan, sizes) / card.to_host
-    times: Number = sizes.accumulation if "gradients" in on_host(plan) else 1.0
-    left = hidden_behind(down, micro.backward, work.layers) * times
+    once = gradient_bytes(plan, work, sizes) * owned_share(plan, sizes) / card.to_host
+    left = hidden_behind(once, micro.backward, work.layers) if overlaps(plan) else once
+    steps: Number = sizes.accumulation if "gradients" in on_host(plan) else 1.0
+    fetched = steps - 1.0 if plan.degrees.sharding == "zero2" else 0.0
     up = owned * ITEMSIZE[plan.formats.compute] / card.to_host
     rate = TORCH_ADAM if on_host(plan) == ALL else CPU_ADAM
-    return left + up + owned * smaller(sizes.world, sizes.node_gpus) * (1.0 / rate)
+    return left * (steps + fetched) + up + owned * smaller(sizes.world, sizes.node_gpus) * (1.0 / rate)
 
 
 def _weights(plan: Plan, work: Work, sizes: Sizes, card: Card, micro: MicroBatch) -> Number:

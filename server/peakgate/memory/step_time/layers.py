@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from peakgate.memory.plan import Plan
-from peakgate.memory.step_time.arithmetic import Number, larger, whole_parts
+from peakgate.memory.step_time.arithmetic import Number, sum_of, whole_parts
 from peakgate.memory.step_time.card import Card
 from peakgate.memory.step_time.cores import core_passes
 from peakgate.memory.step_time.elementwise import layer_passes, loss_seconds
-from peakgate.memory.step_time.products import Passes, product_passes
+from peakgate.memory.step_time.products import Passes, Rows, product_passes
 from peakgate.memory.step_time.recompute import runs_again, wrapped_share
 from peakgate.memory.step_time.sizes import Sizes
 from peakgate.memory.step_time.work import Work
@@ -30,7 +30,9 @@ class MicroBatch:
     backward: Number
     """… and of their backward pass with what runs again, which gradients hide behind."""
     rows: Number
-    """Tokens of the rank."""
+    """Tokens of the rank …"""
+    divided: Number
+    """… and over its tensor parallel ranks."""
     stage: Number
     """Share of the layers that are on the fullest stage."""
     wrapped: Number
@@ -53,31 +55,32 @@ def keys_of(plan: Plan, sizes: Sizes) -> Number:
 
 def micro_batch(plan: Plan, work: Work, sizes: Sizes, card: Card) -> MicroBatch:
     """The seconds of one micro-batch."""
-    rows = rows_of(plan, sizes)
+    whole = rows_of(plan, sizes)
+    rows = Rows(whole=whole, divided=whole / sizes.tensor)
     attention, mlp, experts, head = (
         product_passes(plan, work, sizes, card, rows, part) for part in ("attention", "mlp", "experts", "head")
     )
-    cores = core_passes(plan, sizes, card, rows, keys_of(plan, sizes))
-    moved = layer_passes(plan, work, sizes, card, rows)
+    cores = core_passes(plan, card, rows, keys_of(plan, sizes))
+    moved = layer_passes(plan, work, card, rows)
     moved = _with_dequantised(work, sizes, card, moved)
     again, wrapped = runs_again(plan), wrapped_share(plan, work, sizes)
-    rerun = attention.forward * again.attention + (mlp.forward + experts.forward) * again.mlp
-    rerun = rerun + cores.forward * again.core + moved.forward * again.elementwise
     stage = whole_parts(1.0 * work.layers, sizes.pipeline) / work.layers
-    recompute = rerun * (wrapped * stage)
-    forward = (attention.forward + mlp.forward + experts.forward + cores.forward + moved.forward) * stage
-    products = attention.backward + mlp.backward + experts.backward
-    backward = (products + cores.backward + moved.backward) * stage + recompute
+    multiplied = attention.plus(mlp).plus(experts)
+    shares = ((attention, again.attention), (mlp.plus(experts), again.mlp), (cores, again.core), (moved, again.elementwise))
+    rerun = [part.forward * share for part, share in shares if share]
+    recompute = sum_of(rerun) * (wrapped * stage) if rerun else 0.0
+    one = multiplied.plus(cores).plus(moved)
     return MicroBatch(
-        products=(attention.forward + mlp.forward + experts.forward + products) * stage,
+        products=(multiplied.forward + multiplied.backward) * stage,
         head=head.forward + head.backward,
         cores=(cores.forward + cores.backward) * stage,
         elementwise=(moved.forward + moved.backward) * stage,
-        loss=loss_seconds(plan, work, sizes, card, rows),
+        loss=loss_seconds(plan, work, card, rows),
         recompute=recompute,
-        forward=forward,
-        backward=backward,
-        rows=rows,
+        forward=one.forward * stage,
+        backward=one.backward * stage + recompute,
+        rows=rows.whole,
+        divided=rows.divided,
         stage=stage,
         wrapped=wrapped,
     )
@@ -92,6 +95,6 @@ def _with_dequantised(work: Work, sizes: Sizes, card: Card, moved: Passes) -> Pa
 
 
 def forward_seconds(plan: Plan, work: Work, sizes: Sizes, card: Card) -> Number:
-    """A pass of another model of the training method, which only reads its logits."""
+    """A pass of another model of the training method, which only reads its logits: one of the head's three products, and half the loss."""
     one = micro_batch(plan, work, sizes, card)
-    return larger(one.forward, 0.0) + one.head / 3 + one.loss / 2
+    return one.forward + one.head / 3 + one.loss / 2

@@ -41,7 +41,7 @@ def context_seconds(plan: Plan, work: Work, sizes: Sizes, card: Card, micro: Mic
     per_byte = seconds_per_byte(card, sizes, sizes.context, sizes.tensor)
     width = 2 * dims["kv"] + (2 * dims["q"] if kind == "ulysses" else 0)
     travels = others(sizes.context) if kind == "ulysses" else sizes.context - 1.0
-    once = micro.rows / sizes.tensor * travels * per_byte * (width * itemsize * work.layers)
+    once = micro.divided * travels * per_byte * (width * itemsize * work.layers)
     sent = once * (micro.stage * (_repeated(plan, micro) + (0.0 if kind == "ulysses" else 1.0)))
     return positive(sent - cores) if kind == "ring" else sent
 
@@ -54,4 +54,4 @@ def expert_seconds(plan: Plan, work: Work, sizes: Sizes, card: Card, micro: Micr
     per_byte = seconds_per_byte(card, sizes, sizes.expert, sizes.tensor)
     once = 2.0 * dims["k"] * dims["h"] * ITEMSIZE[plan.formats.compute] * work.routed_layers
     fullest = plan.degrees.imbalance_permille / 1000
-    return micro.rows / sizes.tensor * others(sizes.expert) * per_byte * (once * fullest) * (micro.stage * _repeated(plan, micro))
+    return micro.divided * others(sizes.expert) * per_byte * (once * fullest) * (micro.stage * _repeated(plan, micro))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.plan import Plan
-from peakgate.memory.step_time.arithmetic import Number, larger
+from peakgate.memory.step_time.arithmetic import Number, larger, sum_of
 from peakgate.memory.step_time.card import Card
 from peakgate.memory.step_time.sizes import Sizes
 from peakgate.memory.step_time.work import Product, Work
@@ -32,6 +32,16 @@ class Passes:
     forward: Number = 0.0
     backward: Number = 0.0
 
+    def plus(self, other: Passes) -> Passes:
+        """Both; nothing is added to one that is not there (`NONE`)."""
+        if self is NONE or other is NONE:
+            return other if self is NONE else self
+        return Passes(forward=self.forward + other.forward, backward=self.backward + other.backward)
+
+
+NONE = Passes()
+"""Of a part that the model does not have."""
+
 
 def format_rate(plan: Plan) -> float:
     """The rate of the plan's products as a multiple of 16-bit ones."""
@@ -39,29 +49,38 @@ def format_rate(plan: Plan) -> float:
     return RATES.get(name, 1.0)
 
 
-def product_passes(plan: Plan, work: Work, sizes: Sizes, card: Card, rows: Number, part: str) -> Passes:
-    """One micro-batch's products of one part, in all layers; `rows`: tokens of a rank."""
-    forward: Number = 0.0
-    backward: Number = 0.0
-    reaches_inputs = any(p.trained for p, _ in work.products if p.part != "head")
-    for product, count in work.products:
-        if product.part == part:
-            seconds = _seconds(plan, sizes, card, rows, product, count)
-            forward = forward + seconds
-            backward = backward + seconds * (float(product.trained) + float(reaches_inputs))
-    return Passes(forward=forward, backward=backward)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Tokens of a rank's micro-batch, whole and over the tensor parallel ranks."""
+
+    whole: Number
+    divided: Number
 
 
-def _seconds(plan: Plan, sizes: Sizes, card: Card, rows: Number, product: Product, count: int) -> Number:
+def product_passes(plan: Plan, work: Work, sizes: Sizes, card: Card, rows: Rows, part: str) -> Passes:
+    """One micro-batch's products of one part, in all layers. Gradients of inputs are needed where anything in the layers is trained."""
+    reached = float(any(p.trained for p, _ in work.products if p.part != "head"))
+    timed = [(p.trained, _seconds(plan, sizes, card, rows, p, count)) for p, count in work.products if p.part == part]
+    if not timed:
+        return NONE
+    forward, trained = sum_of([seconds for _, seconds in timed]), [seconds for is_trained, seconds in timed if is_trained]
+    if len(trained) == len(timed):
+        return Passes(forward=forward, backward=forward * (reached + 1.0))
+    return Passes(forward=forward, backward=sum_of([forward * reached, *trained]))
+
+
+def _seconds(plan: Plan, sizes: Sizes, card: Card, rows: Rows, product: Product, count: int) -> Number:
     """Of a forward pass of `count` equal products."""
     itemsize = ITEMSIZE[plan.formats.compute]
     per_byte = count * itemsize / card.memory_bandwidth
     read = product.wide * product.split * _copies(plan, product) * per_byte
+    fullest = _fullest(plan, sizes) if product.part == "experts" else 1.0
     weights = read / (sizes.tensor * sizes.expert) if product.part == "experts" else read / sizes.tensor
-    own = rows * product.rows if product.part != "experts" else rows * product.rows * _fullest(plan, sizes)
-    split = own / sizes.tensor
-    flops = 2.0 * product.wide * product.split * count / (card.flops * format_rate(plan))
-    return larger(split * flops, own * (product.wide * per_byte) + split * (product.split * per_byte) + weights)
+    flops = 2.0 * product.wide * product.split * product.rows * count / (card.flops * format_rate(plan))
+    moved = rows.whole * (product.wide * product.rows * per_byte * fullest) + rows.divided * (
+        product.split * product.rows * per_byte * fullest
+    )
+    return larger(rows.divided * (flops * fullest), moved + weights)
 
 
 def _copies(plan: Plan, product: Product) -> float:
@@ -75,4 +94,5 @@ def _copies(plan: Plan, product: Product) -> float:
 
 def _fullest(plan: Plan, sizes: Sizes) -> Number:
     """Rows of the fullest rank's experts over those of balanced routing, once experts are divided."""
-    return 1.0 + (plan.degrees.imbalance_permille / 1000 - 1) * (sizes.expert > 1)
+    more = plan.degrees.imbalance_permille / 1000 - 1
+    return 1.0 + more * (sizes.expert > 1) if more else 1.0

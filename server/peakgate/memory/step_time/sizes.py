@@ -12,8 +12,8 @@ from peakgate.memory.step_time.arithmetic import Number
 class Sizes:
     """The numbers of a plan; each an int or a float, or an array with one entry a plan.
 
-    What is the same in all plans is best one number: it then costs nothing. `checkpoint_layers` 0 means all of them, as in a job.
-    """
+    What is the same in all plans is best one number, which costs nothing, and arrays are best of float64, which are not copied.
+    `checkpoint_layers` 0 means all of them, as in a job."""
 
     micro_batch: Number = 1
     sequence: Number = 1
@@ -54,4 +54,8 @@ def sizes_of(plan: Plan) -> Sizes:
 
 def as_floats(sizes: Sizes) -> Sizes:
     """The same in floating point: products of whole numbers would leave 64 bits."""
-    return Sizes(**{field.name: 1.0 * getattr(sizes, field.name) for field in fields(sizes)})
+    return Sizes(**{field.name: _as_float(getattr(sizes, field.name)) for field in fields(sizes)})
+
+
+def _as_float(value: Number) -> Number:
+    return value if str(getattr(value, "dtype", "")) == "float64" else 1.0 * value

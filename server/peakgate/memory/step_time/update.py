@@ -82,10 +82,14 @@ def _kernels(plan: Plan) -> float:
 
 
 def accumulation_seconds(plan: Plan, work: Work, sizes: Sizes, card: Card) -> Number:
-    """Gradients of each micro-batch but the first are added to those before (read both, write one), and autocast casts the weights anew."""
+    """Gradients of each micro-batch but the first are added to those before (read both, write one), and autocast casts the weights anew.
+
+    Products that add up themselves do so beside their FLOP (megatron/core/tensor_parallel/layers.py: gradient_accumulation_fusion).
+    """
     sharded = plan.degrees.sharding in ("zero2", "zero3", "fsdp", "hsdp")
     held = gradient_bytes(plan, work, sizes) * (owned_share(plan, sizes) if sharded else 1.0)
-    added = (sizes.accumulation - 1.0) * held * (3.0 / card.memory_bandwidth)
+    again = 0.0 if plan.fused_weight_gradients else 3.0 / card.memory_bandwidth
+    added = (sizes.accumulation - 1.0) * held * again
     if not plan.formats.autocast:
         return added
     cast = elements_on_rank(work.total, work.total_experts, sizes) * (CAST / card.memory_bandwidth)
