@@ -79,10 +79,14 @@ class Machine:
         self.companions: dict[str, Callable[..., list[Tensor]]] = {}  # forward passes of a method's other models, by role
         self.model_output: Callable[[Tensor], Tensor] = lambda output: output  # what sharding does behind the model's forward pass
         self.casts = {"to_compute": self.dims["act"], "to_adapter": self.dims["adapter"], "to_float32": 4, "to_half": 2}
-        self.single = plan.micro_batch == 1  # heads before sequence is then a view that a batched matmul takes as it is
         self.eight_bits = plan.lora is not None and plan.lora.base_dtype == "int8"
         own = self.profile.gathers_inputs or plan.profile == "textbook"
         self.gathers = plan.degrees.sequence_parallel and plan.degrees.tensor > 1 and not own
+
+    @property
+    def single(self) -> bool:
+        """Whether heads before the sequence are a view that a batched matmul takes as it is."""
+        return self.plan.micro_batch == 1
 
     # ---- running blocks
     def call(self, operation: str, tag: str, args: list[Tensor], width: int | None, outputs: int = 1) -> list[Tensor]:

@@ -70,7 +70,7 @@ def rank_dims(plan: Plan) -> dict[str, int]:
         "scores_and_sink": dims["a"] * (plan.sequence + 1),
         "positions": arch.positions,
         "multiprocessors": MULTIPROCESSORS.get(plan.capability or (0, 0), max(MULTIPROCESSORS.values())),
-        "tile": min(plan.micro_batch * answer_tokens(plan), TILE_TOKENS) * TILE_WORDS,
+        **({"tile": min(plan.micro_batch * answer_tokens(plan), TILE_TOKENS) * TILE_WORDS} if plan.loss == "tiled" else {}),
         **(_loss_chunk(tokens, dims["h"], dims["V"]) if plan.loss == "fused" else {}),
     }
 

@@ -101,7 +101,7 @@ def is_compilable(plan: Plan) -> bool:
     """Whether a plan's figures are polynomials of its numbers; what is not is predicted one by one."""
     own = plan.companions or plan.evaluation_batch or plan.loss in OWN_LOSSES
     replayed = plan.architecture.network is not None or plan.cuda_graphs != "none"
-    places = plan.architecture.leading or plan.frozen.layers or plan.architecture.encoder or plan.degrees.stage_layers
+    places = plan.frozen.layers or plan.architecture.encoder or plan.degrees.stage_layers
     placed = plan.degrees.pipeline > 1 and (places or plan.degrees.schedule == "zero-bubble")
     return not (own or replayed or placed)
 

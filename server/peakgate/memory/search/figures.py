@@ -69,7 +69,7 @@ def _stages(plan: Plan, numbers: Numbers) -> Iterator[tuple[Stage, dict[str, Int
         return
     words = Stage(number=0, layers=0, embeds=True, heads=False, in_flight=0, chunks=0)
     yield words, _places(plan, numbers, every, np.zeros_like(count)), every
-    between = np.flatnonzero(count > 2)  # noqa: PLR2004 - stages that are neither first nor last
+    between = np.flatnonzero(count > 2)  # some are neither first nor last
     if len(between):
         words = Stage(number=1, layers=0, embeds=False, heads=False, in_flight=0, chunks=0)
         yield words, _places(plan, numbers, between, np.ones_like(count)), between
@@ -85,7 +85,8 @@ def _places(plan: Plan, numbers: Numbers, chosen: NDArray[np.intp], stage: Integ
     else:
         interleaved = np.minimum((count - at - 1) * 2 + (chunks - 1) * count + 1, steps * chunks)
         in_flight = np.where(chunks > 1, interleaved, np.minimum(count - at, steps))
-    return {"layers": layers // count + (at < layers % count), "in_flight": in_flight, "chunks": chunks}
+    share, more = layers // count, layers % count
+    return {"layers": share + (at < more), "in_flight": in_flight, "chunks": chunks, "start": at * share + np.minimum(at, more)}
 
 
 def _of_rank(plan: Plan, stage: Stage, numbers: Numbers) -> Figures:

@@ -51,6 +51,12 @@ class Option:
     single_step: bool = False
     """Only without gradient accumulation."""
 
+    @property
+    def kind(self) -> str:
+        """The lever, and of checkpointing and sharding how far it goes."""
+        told_apart = [str(value) for path, value in self.changes if path in ("checkpointing.mode", "parallelism.sharding")]
+        return " ".join((self.lever, *told_apart))
+
 
 def _flash(_: Job, plan: Plan) -> bool:
     recent = plan.capability is None or plan.capability[0] >= FLASH_FROM

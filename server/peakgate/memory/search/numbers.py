@@ -11,7 +11,7 @@ from peakgate.memory.plan import Plan
 
 OF_PLAN = ("micro_batch", "sequence", "target", "accumulation", "checkpoint_layers")
 OF_DEGREES = ("world", "data", "shard", "tensor", "pipeline", "virtual_pipeline", "context", "expert", "expert_shard")
-OF_STAGE = ("layers", "in_flight", "chunks")
+OF_STAGE = ("layers", "in_flight", "chunks", "start")
 
 ALWAYS = ("micro_batch", "sequence")
 """What varies in every compiled plan; of the others what is 1 or 0 is part of the words: a plan without a pipeline has no stages."""
@@ -39,4 +39,4 @@ def with_numbers(plan: Plan, stage: Stage, get: Get) -> tuple[Plan, Stage]:
 def key_of(plan: Plan, stage: Stage, varying: tuple[str, ...]) -> tuple[Plan, Stage]:
     """What plans have in common that differ in their numbers, their card's context and their place in the pipeline alone."""
     words, placed = with_numbers(plan, stage, lambda name, number: 0 if name in varying else number)
-    return replace(words, context_bytes=0, node_gpus=plan.node_gpus), replace(placed, number=0, start=0)
+    return replace(words, context_bytes=0, node_gpus=plan.node_gpus), replace(placed, number=0)

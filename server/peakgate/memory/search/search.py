@@ -41,6 +41,12 @@ class Found:
     time: float
 
     @property
+    def kind(self) -> frozenset[str]:
+        """What it is about: plans that differ in less than that are told apart by nobody."""
+        fields = {path for path, _ in self.changes if path.startswith("batch.")}
+        return frozenset(fields | {option.kind for option in self.chosen})
+
+    @property
     def rank(self) -> tuple[float, int, int]:
         """Cheapest first, of equally fast ones that with the fewest changes, then the smallest."""
         return round(self.time / SAME_TIME / 2), len(self.chosen) + len(self.changes), self.required_bytes
@@ -57,21 +63,16 @@ class Result:
 
 
 def search(space: Space, *, most: int = 5, choices: int = 200) -> Result:
-    """The `most` best plans that fit and need each of their changes, out of at most so many `choices` of levers."""
+    """The `most` best plans that fit and need each of their changes, one of a kind, out of at most so many `choices` of levers."""
     visit = _Visit(space, most, choices)
     visit.run()
-    return Result(
-        found=tuple(sorted(visit.found, key=lambda each: each.rank)[:most]),
-        closest=visit.closest,
-        plans=space.plans,
-        choices=len(space.known),
-    )
+    return Result(found=tuple(visit.best()[:most]), closest=visit.closest, plans=space.plans, choices=len(space.known))
 
 
 class _Visit:
     def __init__(self, space: Space, most: int, choices: int) -> None:
         self.space, self.most, self.choices = space, most, choices
-        self.found: list[Found] = []
+        self.found: dict[tuple[int, ...], Found] = {}
         self.closest: Found | None = None
         self.largest: dict[tuple[int, ...], int] = {}
 
@@ -79,13 +80,23 @@ class _Visit:
         queue: list[tuple[float, int, tuple[int, ...]]] = [(0.0, 0, ())]
         while queue and len(self.space.known) < self.choices:
             bound, _, node = heapq.heappop(queue)
-            if len(self.found) >= self.most and bound > self._worst():
+            best = self.best()
+            if len(best) >= self.most and bound > best[self.most - 1].time + SAME_TIME:
                 return
             for child, time in self._visited(node):
                 heapq.heappush(queue, (time, len(child), child))
 
-    def _worst(self) -> float:
-        return sorted(each.time for each in self.found)[self.most - 1] + SAME_TIME
+    def best(self) -> list[Found]:
+        """What was found so far, best first; of one kind the best, and nothing that a part of it does as well."""
+        kinds: dict[frozenset[str], Found] = {}
+        for node, found in sorted(self.found.items(), key=lambda each: each[1].rank):
+            if not self._has_spare_part(node):
+                kinds.setdefault(found.kind, found)
+        return list(kinds.values())
+
+    def _has_spare_part(self, node: tuple[int, ...]) -> bool:
+        size = self.largest[node]
+        return any(self.largest.get(other, 0) >= size for other in (node[:at] + node[at + 1 :] for at in range(len(node))))
 
     def _visited(self, node: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], float]]:
         """Notes what a node has to offer; its children with a bound of their time."""
@@ -115,8 +126,7 @@ class _Visit:
             return
         size = int(evaluated.numbers["micro_batch"][index])
         self.largest[node] = size
-        if not any(set(other) < set(node) and largest >= size for other, largest in self.largest.items()):
-            self.found.append(self._plan(evaluated, index))
+        self.found[node] = self._plan(evaluated, index)
 
     def _plan(self, evaluated: Evaluated, index: int) -> Found:
         return Found(

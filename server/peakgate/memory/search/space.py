@@ -27,16 +27,15 @@ from peakgate.memory.search.array_program import Integers
 from peakgate.memory.search.figures import figures_of
 from peakgate.memory.search.grid import Range, changes_of, entry, grid, patterns
 from peakgate.memory.search.levers import Changes, Option, options_of
-from peakgate.memory.search.numbers import OF_DEGREES, OF_PLAN
+from peakgate.memory.search.numbers import ALWAYS, OF_DEGREES, OF_PLAN
 from peakgate.memory.step_time import Card, Sizes, StepTime, card_of, sizes_of, step_time
 
 Floats = NDArray[np.float64]
 LimitOf = Callable[[str], int]
 """Of a calibration group: the largest requirement in bytes that the card holds."""
 
-NUMBERS = (*OF_PLAN, *OF_DEGREES)
-IN_A_NODE = 1
-"""Sizes with `accumulation` 1 need no accumulation."""
+DECIDING = tuple(name for name in (*OF_PLAN, *OF_DEGREES) if name not in ALWAYS)
+"""Numbers whose being above 1 is a word: there is accumulation, or a pipeline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,7 @@ class Space:
         required, over, host = (np.zeros(size, dtype=np.int64) for _ in range(3))
         time = np.ones(size)
         legal = np.zeros(size, dtype=bool)
-        for group in patterns(numbers, NUMBERS) if size else ():
+        for group in patterns(numbers, DECIDING) if size else ():
             part = {name: values[group] for name, values in numbers.items()}
             plan = self._plan_of((*words, *changes_of(self.job, self.plan, entry(part, 0))))
             if plan is None:

@@ -70,7 +70,8 @@ def _bytes_per_element(plan: Plan) -> float:
     master = ITEMSIZE[formats.compute] * (formats.master_weights != "none")
     if not _is_fused(plan):
         return UNFUSED[plan.optimizer][0] * wide + master
-    state = (row.itemsize or wide) + row.scale_bytes_per_element
+    scale = ITEMSIZE["float32"] / row.scaled_block if row.scaled_block else 0.0
+    state = (row.itemsize or wide) + scale
     return 2 * stepped + ITEMSIZE[formats.gradients] + 2 * row.copies * state + master
 
 
