@@ -212,7 +212,7 @@ def test_advice_names_cards_shares_and_notes() -> None:
     """The cheapest card on offer, the share in the words of both schedulers, and what is left free."""
     advice = SuggestResponse(prediction=an_answer(), cheapest_gpu="l4-24gb", memory_fraction=0.3, notes=["60.0 GB stay free"])
     text = advised(advice)
-    for want in ("on offer for the job as it is: l4-24gb", 'gpu-fraction: "0.30", or gpumem-percentage: 30', "60.0 GB stay free"):
+    for want in ("on offer for the job as it is: l4-24gb", "0.30 (gpu-fraction), 30 (gpumem-percentage)", "60.0 GB stay free"):
         assert want in text
 
 
