@@ -40,13 +40,61 @@ def test_the_largest_micro_batch_is_the_largest(tmp_path: Path) -> None:
 
 
 def test_suggest_inverts_a_field() -> None:
-    """--solve gives the extreme value of an integer field that fits and says which extreme it is, and refuses another field."""
+    """--solve gives the extreme value of a field that fits and says which extreme it is, and refuses another field."""
     done = peakgate("suggest", TEXTBOOK, "--solve", "batch.sequence_length", "--output", "json")
     advice = json.loads(done.out)
     assert advice["solved_field"] == "batch.sequence_length"
     assert 0 < advice["solved_value"] < 2048
     assert advice["solved_limit"] == "largest"
     assert peakgate("suggest", TEXTBOOK, "--solve", "attention.implementation").status == 2
+
+
+def test_suggest_inverts_a_fraction(tmp_path: Path) -> None:
+    """A field that is no integer has its number apart; the value that is named fits."""
+    path = tmp_path / "job.yaml"
+    path.write_text(TEXTBOOK.read_text().replace("micro_batch_size: 8", "micro_batch_size: 5") + "\nloss: {create_graph_factor: 1.0}\n")
+    done = peakgate("suggest", path, "--solve", "loss.create_graph_factor", "--output", "json")
+    advice = json.loads(done.out)
+    assert (done.status, advice["solved_limit"], advice["solved_value"]) == (0, "largest", 0)
+    assert 1 < advice["solved_number"] < 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        (["--keep", "batch", "--solve", "batch.micro_batch_size"], "keep: batch holds it"),
+        (["--keep", "paralelism"], "did you mean parallelism"),
+        (["--allow", "numeric"], "did you mean numerics"),
+        (["--allow", "batch", "--keep", "batch"], "keep: batch forbids it"),
+        (["--solve", "batch.micro_batch_sise"], "did you mean batch.micro_batch_size"),
+    ],
+)
+def test_a_contradiction_names_both_sides(arguments: list[str], want: str) -> None:
+    """As bad input, before anything is searched."""
+    done = peakgate("suggest", TEXTBOOK, *arguments)
+    assert done.status == 2
+    assert want in done.err
+
+
+def test_a_small_job_is_told_what_it_wastes() -> None:
+    """Predict says what stays free and which share would do; suggest names the card on offer, the smallest one and the micro-batch."""
+    job = EXAMPLES / "llama-2-7b-qlora.yaml"
+    (answer,) = peakgate("predict", job, "--output", "jsonl").objects
+    assert "stay free" in str(answer["notes"])
+    assert "gpu-fraction" in str(answer["notes"])
+    done = peakgate("suggest", job, "--output", "json", PEAKGATE_GPU_PRICES="h100-80gb=2.5,l4=0.6,t4=0.3")
+    advice = json.loads(done.out)
+    assert (done.status, advice["cheapest_gpu"]) == (0, "l4-24gb")  # the T4 is cheaper and too small
+    assert 0 < advice["memory_fraction"] < 0.5
+    assert advice["smallest_gpu"] in advice["notes"][0]
+
+
+def test_a_bad_price_ends_the_command() -> None:
+    """With the variable, the name and the nearest one; so does a server at its start."""
+    for arguments in (["suggest", TEXTBOOK], ["serve", "--port", "0", "--http-port", "0"]):
+        done = peakgate(*arguments, PEAKGATE_GPU_PRICES="h100-80bg=2.5")
+        assert done.status == 2
+        assert "PEAKGATE_GPU_PRICES: unknown GPU 'h100-80bg'; did you mean h100-80gb" in done.err
 
 
 def test_explain_writes_a_page(tmp_path: Path) -> None:

@@ -132,19 +132,19 @@ class SuggestResponse(_message.Message):
     largest_micro_batch_size: _builtins.int
     """The largest micro-batch that fits with everything else unchanged; 0: none."""
     smallest_gpu: _builtins.str
-    """The catalogue name of the smallest GPU on which the job fits; empty: none."""
+    """The catalogue name of the smallest GPU on which the job fits, or MIG slice for a job of one GPU; empty: none."""
     solved_field: _builtins.str
     """The field that was inverted."""
     solved_value: _builtins.int
-    """The extreme value of that field that fits; 0: none."""
+    """The extreme value of that field that fits, when it is an integer; whether there is one, solved_limit says."""
     solved_limit: _builtins.str
     """Which extreme: largest or smallest; empty: none."""
     cheapest_gpu: _builtins.str
     """Of the GPUs and MIG slices that the operator priced or ordered, the cheapest on which the job fits; empty: none."""
     memory_fraction: _builtins.float
-    """Share of the stated card to ask for when the job needs only a part of it; 0: none."""
+    """Share of the stated card to ask for when the job fits in a part of it, in whole hundredths; 0: none."""
     solved_number: _builtins.float
-    """The extreme value that fits of a field that is no integer."""
+    """The extreme value of that field that fits, when it is no integer."""
     plans: _builtins.int
     """How many plans were considered."""
     @_builtins.property

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from peakgate.memory.absurd import LARGEST as LARGEST_SIZES
 from peakgate.memory.absurd import too_large
 from peakgate.memory.catalog.nearest import did_you_mean
 from peakgate.memory.change import value_at
@@ -63,12 +64,12 @@ def solve(job: Job, path: str, assessor: Assessor, wishes: Wishes = NO_WISHES) -
 
 
 def largest_micro_batch_size(job: Job, assessor: Assessor) -> int:
-    """The largest micro-batch that fits with everything else unchanged; 0: none, or every one."""
+    """The largest micro-batch that fits with everything else unchanged; 0: none. Where every one fits, the largest that is no mistake."""
     try:
         solved = Search(job, MICRO_BATCH, domain_of(job, MICRO_BATCH, int), assessor).run()
     except PeakgateError:
-        return 0
-    return int(solved.value) if solved.limit == LARGEST else 0
+        return LARGEST_SIZES[MICRO_BATCH]
+    return int(solved.value)
 
 
 MICRO_BATCH = "batch.micro_batch_size"
@@ -154,6 +155,8 @@ class Search:
         """Every legal value fits, or none does."""
         if not self._fits(legal[0]):
             return NOTHING
+        if legal[0] == legal[-1]:
+            self._explain_fixed()
         first, last = self._bound(legal[0]), self._bound(legal[-1])
         if last < first:
             return Solved(self.domain.value(legal[0]), SMALLEST)

@@ -177,6 +177,32 @@ async def test_suggest_ranks_fixes_and_inverts_fields(service: Any, a_job: AJob)
     assert 1024 < found.solved_value < 2048
 
 
+async def test_suggest_names_room_cards_and_notes(service: Any, a_job: AJob) -> None:
+    """What a change leaves free; of a job that fits with room, the share of its card and the way to use the rest."""
+    found = await service.predictions.Suggest(pb.SuggestRequest(job=a_job(attention="eager")))
+    first = found.suggestions[0]
+    assert first.headroom_bytes == found.prediction.capacity.usable_bytes - first.bound_bytes > 0
+    assert (found.memory_fraction, list(found.notes)) == (0, [])
+    small = await service.predictions.Suggest(pb.SuggestRequest(job=a_job(micro_batch_size=1)))
+    assert 0 < small.memory_fraction < 0.9
+    assert small.smallest_gpu in small.notes[0]
+    assert small.prediction.notes
+
+
+async def test_what_a_request_wishes_is_checked(service: Any, a_job: AJob, refusal: Any) -> None:
+    """An unknown word, an unknown path, and a field that is kept and to be solved."""
+    requests = [
+        (pb.SuggestRequest(job=a_job(), allow=["gpus"]), "allow"),
+        (pb.SuggestRequest(job=a_job(), keep=["batch.micro_batch"]), "keep"),
+        (pb.SuggestRequest(job=a_job(), keep=["batch"], solve="batch.micro_batch_size"), "solve"),
+    ]
+    for request, want_field in requests:
+        with pytest.raises(grpc.RpcError) as caught:
+            await service.predictions.Suggest(request)
+        assert refusal(caught.value).reason == "FIELD_INVALID"
+        assert want_field in refusal(caught.value).fields
+
+
 async def bad_jobs(a_job: AJob) -> dict[str, tuple[TrainingJob, grpc.StatusCode, str, str]]:
     """Every bad job that the wire can carry: job, code, reason, a field that must be named."""
     bad = {name: a_job() for name in ("missing", "nan", "negative", "huge", "gpu", "model", "heads", "world", "word")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import unicodedata
 from html.parser import HTMLParser
@@ -22,11 +23,12 @@ from peakgate.client.render.answer import print_answer, print_error, print_line
 from peakgate.client.render.explanation import print_explanation
 from peakgate.client.render.jobs import print_jobs
 from peakgate.client.render.page import page, write_page
+from peakgate.client.render.suggestions import packed
 from peakgate.client.render.text import visible
 from peakgate.client.render.timeline import timeline_chart
 from peakgate.client.render.units import bar, count, gb, gb_and_gib, step_time
 from peakgate.v1.prediction_pb2 import Peak, PredictResponse, Suggestion, TimelinePoint, Verdict
-from peakgate.v1.prediction_service_pb2 import PredictionSummary, SuggestResponse
+from peakgate.v1.prediction_service_pb2 import PredictionSummary, Shortfall, SuggestResponse
 
 OTHER_SPACES = [chr(n) for n in range(sys.maxunicode) if unicodedata.category(chr(n)) in ("Zs", "Cn", "Co")]
 """What `str.isprintable` refuses and a terminal shows as a space or a box."""
@@ -42,6 +44,13 @@ def shown(answer: PredictResponse, *, brief: bool = False) -> str:
     """The readable block of an answer."""
     console, text = a_console()
     print_answer(console, "job.yaml", answer, brief=brief)
+    return text.getvalue()
+
+
+def advised(advice: SuggestResponse) -> str:
+    """The readable block of an advice."""
+    console, text = a_console()
+    print_advice(console, "job.yaml", advice)
     return text.getvalue()
 
 
@@ -182,11 +191,71 @@ def test_advice_names_its_limits() -> None:
     advice.solved_limit = "largest"
     print_advice(console, "job.yaml", advice)
     assert "fits as the job is: 5" in text.getvalue()
-    assert "job fits as it is: none" in text.getvalue()
+    assert "slice for the job as it is: none" in text.getvalue()
+    assert "on offer" not in text.getvalue()
+    assert "Share of the card" not in text.getvalue()
     assert "batch.sequence_length: the largest value that fits is 900" in text.getvalue()
     advice.solved_value, advice.solved_limit = 0, ""
     print_advice(console, "job.yaml", advice)
     assert "batch.sequence_length: no value makes the job fit" in text.getvalue()
+
+
+def test_a_solved_number_may_be_zero_or_a_fraction() -> None:
+    """Which extreme it is says whether there is one at all."""
+    advice = SuggestResponse(prediction=an_answer(), solved_field="dropout.hidden", solved_limit="largest")
+    assert "dropout.hidden: the largest value that fits is 0" in advised(advice)
+    advice.solved_number = 0.35
+    assert "the largest value that fits is 0.35" in advised(advice)
+
+
+def test_advice_names_cards_shares_and_notes() -> None:
+    """The cheapest card on offer, the share in the words of both schedulers, and what is left free."""
+    advice = SuggestResponse(prediction=an_answer(), cheapest_gpu="l4-24gb", memory_fraction=0.3, notes=["60.0 GB stay free"])
+    text = advised(advice)
+    for want in ("on offer for the job as it is: l4-24gb", "0.30 (gpu-fraction), 30 (gpumem-percentage)", "60.0 GB stay free"):
+        assert want in text
+
+
+def test_a_shortfall_names_what_is_missing_and_the_closest_plan() -> None:
+    """Bytes, the largest part, the plan, how many were looked at; a plan that does not fit says by how much."""
+    closest = Suggestion(title="ZeRO-3", bound_bytes=90 * GB, headroom_bytes=-6 * GB)
+    advice = SuggestResponse(prediction=an_answer(), plans=1234)
+    advice.shortfall.CopyFrom(Shortfall(bytes=6 * GB, category="logits", item="logits and loss", closest=closest))
+    text = advised(advice)
+    for want in ("closest of 1,234 plans is 6.0 GB too large", "logits and loss (logits)", "ZeRO-3", "does not fit by 6.0 GB"):
+        assert want in text
+
+
+def test_a_front_is_a_table_of_memory_and_time() -> None:
+    """Only where it was asked for."""
+    front = [Suggestion(title="as it is", bound_bytes=50 * GB, relative_step_time=1.0), Suggestion(title="full", bound_bytes=GB)]
+    text = advised(SuggestResponse(prediction=an_answer(), pareto=front))
+    assert re.search(r"50.0 GB +as fast +as it is *\n +1.0 GB +not estimated +full", text)
+    assert "no other plan beats" not in advised(SuggestResponse(prediction=an_answer()))
+
+
+def test_a_suggestion_says_its_room_and_what_it_takes() -> None:
+    """Bytes to spare, a condition that nobody checked, and what it alters."""
+    suggestion = Suggestion(title="offload", bound_bytes=50 * GB, fits=True, headroom_bytes=34 * GB, alters="numerics")
+    suggestion.conditions.append("a node has 12 GB of RAM to spare")
+    text = advised(SuggestResponse(prediction=an_answer(), suggestions=[suggestion]))
+    for want in ("50.0 GB, fits with 34.0 GB to spare, step time not estimated", "if a node has 12 GB", "alters numerics"):
+        assert want in text
+
+
+@pytest.mark.parametrize(
+    ("parts", "width", "want"),
+    [
+        (["a: 1", "b: 2"], 20, ["a: 1, b: 2"]),
+        (["a: 1", "b: 2"], 10, ["a: 1,", "b: 2"]),
+        (["a: 1", "b: 2", "c: 3"], 11, ["a: 1, b: 2,", "c: 3"]),
+        (["a: 123456"], 4, ["a: 123456"]),
+        ([], 4, []),
+    ],
+)
+def test_assignments_are_packed_into_lines(parts: list[str], width: int, want: list[str]) -> None:
+    """None is broken, and a line with its comma stays within the width."""
+    assert packed(parts, width) == want
 
 
 def test_jobs_compare_prediction_and_observation() -> None:

@@ -89,6 +89,12 @@ def test_the_largest_micro_batch_is_exact(a_job: AJob, assessor: Assessor) -> No
     assert largest_micro_batch_size(a_job(memory_bytes=19 * GB), assessor) == 0
 
 
+def test_a_micro_batch_that_does_not_decide_is_not_none(a_job: AJob, assessor: Assessor) -> None:
+    """Where every one fits, the largest that the service takes for no mistake is named: 0 would say that none does."""
+    always = replace(assessor, memory=replace(assessor.memory, predict=lambda _: assessor.memory.predict(a_job())))
+    assert largest_micro_batch_size(a_job(), always) == 1 << 20
+
+
 def test_an_illegal_value_on_the_way_is_skipped(a_job: AJob, assessor: Assessor) -> None:
     """A micro-batch of 13 has no meaning in this model: 14 fits, and 13 is no reason to stop at 12."""
     assert solve(a_job(memory_bytes=150 * GB), "batch.micro_batch_size", assessor) == Solved(14, "largest")
@@ -206,6 +212,12 @@ def test_a_field_that_others_fix_is_named_with_them(real: Counting) -> None:
     error = refusal(job, "parallelism.pipeline", real.assessor, Wishes())
     assert {each.field for each in error.fields} == {"solve", "parallelism.stage_layers"}
     assert "parallelism.pipeline is fixed at 2" in error.message
+
+
+def test_a_value_without_a_choice_is_not_said_to_be_free(real: Counting) -> None:
+    """A model that is a preset has no second description: its layers are not a field to solve for."""
+    error = refusal(a_sharded_job(model={"preset": "llama-3.2-1b"}), "model.transformer.layers", real.assessor, Wishes())
+    assert {each.field for each in error.fields} >= {"solve", "model"}
 
 
 def test_the_end_of_what_is_legal_is_an_answer(real: Counting) -> None:

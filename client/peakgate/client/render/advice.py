@@ -59,7 +59,7 @@ def _limits(advice: SuggestResponse) -> Iterator[str]:
         yield f"Cheapest GPU on offer for the job as it is: {advice.cheapest_gpu}"
     if advice.memory_fraction:
         percent = round(100 * advice.memory_fraction)
-        yield f'Share of the card to ask for: gpu-fraction: "{advice.memory_fraction:.2f}", or gpumem-percentage: {percent}'
+        yield f"Share of the card to ask for: {advice.memory_fraction:.2f} (gpu-fraction), {percent} (gpumem-percentage)"
     if advice.solved_field:
         yield _solved(advice)
 
