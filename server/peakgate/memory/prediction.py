@@ -91,12 +91,19 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A fix: field paths with their new values, and what it costs."""
+    """A plan: field paths with their new values, and what it costs.
+
+    `alters` is what it changes beside memory and time: nothing, numerics, objective, batch or gpus; `conditions` were not checked.
+    """
 
     title: str
-    changes: tuple[tuple[str, str | int | float | bool], ...]
+    changes: tuple[tuple[str, str | int | float | bool | tuple[str, ...]], ...]
     relative_step_time: float
     why: str
+    alters: str = ""
+    conditions: tuple[str, ...] = ()
+    required_bytes: int = 0
+    """What a card must have; 0: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from peakgate.memory.forms import UntraceableError
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
-from peakgate.memory.search.array_program import Integers
-from peakgate.memory.search.compiled_rank import CompiledRank, Figures, compile_rank
-from peakgate.memory.search.numbers import key_of, varying_of, with_numbers
+from peakgate.memory.suggest.array_program import Integers
+from peakgate.memory.suggest.compiled_rank import CompiledRank, Figures, compile_rank
+from peakgate.memory.suggest.numbers import key_of, varying_of, with_numbers
 
 Numbers = Mapping[str, Integers]
 """The numbers of plans by name, an entry a plan."""

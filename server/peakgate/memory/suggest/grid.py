@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from peakgate.memory.job import Job
 from peakgate.memory.plan import SHARDED, Degrees, Plan
 from peakgate.memory.routed import expert_shard
-from peakgate.memory.search.array_program import Integers
+from peakgate.memory.suggest.array_program import Integers
 
 DEGREES = ("tensor", "pipeline", "context", "expert")
 
@@ -26,18 +26,22 @@ EQUAL_STAGES = ("megatron", "textbook")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What may vary: `degrees` that take another value than the job's, by name; GPUs; whether the global batch is free."""
+    """What may vary: `degrees` that take another value than the job's, by name; GPUs; whether the global batch is free; and whether
+    micro-batches may also be `larger` than the job's."""
 
     degrees: frozenset[str] = frozenset()
     world: int = 1
     free_batch: bool = False
+    larger: bool = False
 
 
 def grid(plan: Plan, wanted: Range) -> dict[str, Integers]:
     """The numbers of every legal plan in a range, an entry each; the job's own micro-batch first."""
     own = plan.degrees
     values = {name: _degrees(plan, name, wanted.world) if name in wanted.degrees else [getattr(own, name)] for name in DEGREES}
-    sizes = [each for each in _divisors(plan.micro_batch) if each % plan.sequences == 0][::-1]
+    most = plan.micro_batch * (plan.accumulation if wanted.larger else 1)
+    divisors = [each for each in _divisors(most) if each % plan.sequences == 0]
+    sizes = sorted(divisors, key=lambda each: (each != plan.micro_batch, -each))
     columns = np.meshgrid(sizes, *(np.array(values[name], dtype=np.int64) for name in DEGREES), indexing="ij")
     micro_batch, *degrees = (column.ravel().astype(np.int64) for column in columns)
     numbers = dict(zip(DEGREES, degrees, strict=True)) | {"micro_batch": micro_batch}

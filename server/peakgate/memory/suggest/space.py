@@ -23,11 +23,11 @@ from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError
 from peakgate.memory.resolve import resolve
 from peakgate.memory.runtime import context_bytes, workspace_bytes
-from peakgate.memory.search.array_program import Integers
-from peakgate.memory.search.figures import figures_of
-from peakgate.memory.search.grid import Range, changes_of, entry, grid, patterns
-from peakgate.memory.search.levers import Changes, Option, options_of
-from peakgate.memory.search.numbers import ALWAYS, OF_DEGREES, OF_PLAN
+from peakgate.memory.suggest.array_program import Integers
+from peakgate.memory.suggest.figures import figures_of
+from peakgate.memory.suggest.grid import Range, changes_of, entry, grid, patterns
+from peakgate.memory.suggest.levers import Changes, Option, options_of
+from peakgate.memory.suggest.numbers import ALWAYS, OF_DEGREES, OF_PLAN
 from peakgate.memory.step_time import Card, Sizes, StepTime, card_of, sizes_of, step_time
 
 Floats = NDArray[np.float64]
@@ -73,6 +73,8 @@ class Space:
     before: StepTime
     undecided: frozenset[str]
     free_batch: bool = False
+    larger: bool = False
+    """Whether micro-batches may be larger than the job's."""
     world: int = 1
     known: dict[tuple[int, ...], Evaluated | None] = field(default_factory=dict)
     plans: int = 0
@@ -89,7 +91,8 @@ class Space:
         worded = self._plan_of(words)
         if worded is None:
             return None
-        wanted = Range(degrees=frozenset(each.degree for each in chosen if each.degree), world=self.world, free_batch=self.free_batch)
+        degrees = frozenset(each.degree for each in chosen if each.degree)
+        wanted = Range(degrees=degrees, world=self.world, free_batch=self.free_batch, larger=self.larger)
         numbers = grid(worded, wanted)
         if any(option.single_step for option in chosen):
             numbers = {name: values[numbers["accumulation"] == 1] for name, values in numbers.items()}
@@ -177,7 +180,9 @@ def space_of(
         return None
     plan, undecided = plan_of(job, described)
     card = card_of(find_gpu(job.gpu.type) if job.gpu.type else None)
-    options = [each for each in options_of(job, plan) if _is_wanted(each, allow, keeps)]
+    world = plan.degrees.world * times
+    wide = with_changes(job, (("parallelism.world_size", world), ("gpu.count", world))) if times > 1 else job
+    options = [each for each in options_of(wide, plan_of(wide, described)[0]) if is_wanted(each, allow, keeps)]
     return Space(
         job=job,
         plan=plan,
@@ -188,10 +193,11 @@ def space_of(
         before=step_time(plan, sizes_of(plan), card),
         undecided=undecided,
         free_batch="batch" in allow,
-        world=plan.degrees.world * times,
+        world=world,
     )
 
 
-def _is_wanted(option: Option, allow: frozenset[str], keeps: Callable[[str], bool]) -> bool:
+def is_wanted(option: Option, allow: frozenset[str], keeps: Callable[[str], bool]) -> bool:
+    """Whether an option alters only what it may, and no field that must stay."""
     paths = [path for path, _ in option.changes] + ([f"parallelism.{option.degree}"] if option.degree else [])
     return (not option.alters or option.alters in allow) and not any(keeps(path) for path in paths)

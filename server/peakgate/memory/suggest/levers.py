@@ -15,7 +15,6 @@ from peakgate.memory.dtypes import QUANTISED
 from peakgate.memory.job import Job
 from peakgate.memory.optimizers import step_temporary
 from peakgate.memory.plan import FSDP, ZERO, Plan
-from peakgate.memory.profiles import profile_of
 from peakgate.memory.profiles.liger import FAMILIES
 
 Changes = tuple[tuple[str, Value], ...]
@@ -30,8 +29,6 @@ EVERY = HF | TORCH | MEGATRON | TEXTBOOK
 
 FLASH_FROM = 8
 """FlashAttention-2 runs from compute capability 8 on (flash-attention README: Ampere, Ada, Hopper)."""
-
-SEVERAL = ("micro-batch", "tensor", "pipeline", "context", "expert")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +232,24 @@ OPTIONS: tuple[Option, ...] = (
 )  # fmt: skip
 
 
+FASTER: tuple[Option, ...] = (
+    Option(lever="checkpointing", title="no activation checkpointing", changes=(("checkpointing.mode", "none"),),
+           applies=lambda job, plan: plan.checkpointing in ("full", "selective"), why="nothing is computed twice"),
+    Option(lever="checkpointing", title="selective recomputation of the attention core", frameworks=MEGATRON,
+           changes=(("checkpointing.mode", "selective"), ("checkpointing.modules", ("core_attn",))),
+           applies=_checkpoint("full"), why="only the scores are computed twice"),
+    Option(lever="checkpointing", title="selective checkpointing of operations", changes=(("checkpointing.mode", "selective"),),
+           frameworks=frozenset({"torchtitan"}), applies=_checkpoint("full"), why="products and attention are computed once"),
+    Option(lever="offload", title="no offload", changes=(("offload.optimizer", "none"), ("offload.parameters", "none")),
+           applies=lambda _, plan: plan.offload_optimizer or plan.offload_parameters, why="nothing waits for the link to the host"),
+    Option(lever="activations", title="checkpoints stay on the GPU", changes=(("offload.activations", "none"),),
+           applies=lambda _, plan: plan.offload_activations, why="nothing waits for the link to the host"),
+    Option(lever="optimizer", title="fused optimizer", changes=(("optimizer.implementation", "fused"),), applies=_temporary,
+           frameworks=(HF | TORCH) - {"colossalai", "composer"}, why="one kernel for many tensors"),
+)  # fmt: skip
+"""What a job may leave away, or take, when it has room: it needs more then, or no less."""
+
+
 def _gathers(plan: Plan) -> bool:
     return plan.degrees.sharding in ("zero2", "zero3") or (plan.degrees.sharding in FSDP and plan.framework != "torchtitan")
 
@@ -243,12 +258,8 @@ def _offloads(plan: Plan) -> bool:
     return plan.degrees.sharding in ZERO or plan.profile == "textbook"
 
 
-def options_of(job: Job, plan: Plan) -> list[Option]:
+def options_of(job: Job, plan: Plan, table: tuple[Option, ...] = OPTIONS) -> list[Option]:
     """The rows that a job's framework has and that change something of it; dear ones first, in the order of the table."""
-    rows = [each for each in OPTIONS if plan.framework in each.frameworks and each.applies(job, plan)]
+    rows = [each for each in table if plan.framework in each.frameworks and each.applies(job, plan)]
     return [each for each in rows if not each.free] + [each for each in rows if each.free]
 
-
-def modelled(plan: Plan) -> bool:
-    """Whether the framework's kernels of the model are its own."""
-    return profile_of(plan.profile).models(plan.architecture.block)

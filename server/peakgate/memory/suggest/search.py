@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakgate.memory.search.levers import Changes, Option
-from peakgate.memory.search.space import Evaluated, Space
+from peakgate.memory.suggest.levers import Changes, Option
+from peakgate.memory.suggest.space import Evaluated, Space
 
 MOST_PARTS = 5
 """Levers of one suggestion: nobody wants to change more at once."""
@@ -67,6 +67,19 @@ def search(space: Space, *, most: int = 5, choices: int = 200) -> Result:
     visit = _Visit(space, most, choices)
     visit.run()
     return Result(found=tuple(visit.best()[:most]), closest=visit.closest, plans=space.plans, choices=len(space.known))
+
+
+def found_at(space: Space, evaluated: Evaluated, index: int) -> Found:
+    """One plan of a choice."""
+    return Found(
+        chosen=evaluated.chosen,
+        changes=space.changes(evaluated, index),
+        numbers={name: int(values[index]) for name, values in evaluated.numbers.items()},
+        required_bytes=int(evaluated.required[index]),
+        over_bytes=int(evaluated.over[index]),
+        host_bytes=int(evaluated.host[index]),
+        time=float(evaluated.time[index]),
+    )
 
 
 class _Visit:
@@ -121,23 +134,12 @@ class _Visit:
         index = evaluated.best()
         nearest = int(np.argmin(evaluated.over))
         if self.closest is None or evaluated.over[nearest] < self.closest.over_bytes:
-            self.closest = self._plan(evaluated, nearest)
+            self.closest = found_at(self.space, evaluated, nearest)
         if index is None:
             return
         size = int(evaluated.numbers["micro_batch"][index])
         self.largest[node] = size
-        self.found[node] = self._plan(evaluated, index)
-
-    def _plan(self, evaluated: Evaluated, index: int) -> Found:
-        return Found(
-            chosen=evaluated.chosen,
-            changes=self.space.changes(evaluated, index),
-            numbers={name: int(values[index]) for name, values in evaluated.numbers.items()},
-            required_bytes=int(evaluated.required[index]),
-            over_bytes=int(evaluated.over[index]),
-            host_bytes=int(evaluated.host[index]),
-            time=float(evaluated.time[index]),
-        )
+        self.found[node] = found_at(self.space, evaluated, index)
 
     def _free_helps(self, node: tuple[int, ...]) -> bool:
         """Whether a larger micro-batch fits with all free levers that come after the node's last."""

@@ -1,0 +1,106 @@
+"""What to change of a job: the entry to the plan search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from peakgate.memory.job import Job
+from peakgate.memory.prediction import Change
+from peakgate.memory.suggest.front import front
+from peakgate.memory.suggest.levers import FASTER, options_of
+from peakgate.memory.suggest.search import Found, Result, found_at, search
+from peakgate.memory.suggest.space import LimitOf, Space, is_wanted, space_of
+from peakgate.memory.suggest.wording import change_of
+
+QUICK, THOROUGH = 24, 240
+"""Choices of levers that are looked at: unasked, beside a verdict, and when suggestions are asked for."""
+
+ROOM = 0.9
+"""A job that fits is told what needs at most this share of what it needs now."""
+
+FASTER_BELOW = 0.98
+"""A plan is faster from here on: below that the costs are not exact enough to tell."""
+
+MORE_GPUS = (2, 4, 8, 16)
+"""Times as many GPUs, tried when what the job has gives too few plans."""
+
+ENOUGH = 3
+"""Plans on the job's own GPUs, beside which none on more GPUs are wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a search is for. `allow`: what plans may alter (numerics, objective, batch); `keeps`: whether a field must stay."""
+
+    allow: frozenset[str] = frozenset()
+    keeps: Callable[[str], bool] = lambda _: False
+    most: int = 5
+    thorough: bool = False
+    front: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plans:
+    """`suggestions` fit, best first; `closest` is the plan that comes nearest where none does, by `short_bytes`."""
+
+    suggestions: tuple[Change, ...] = ()
+    closest: Change | None = None
+    short_bytes: int = 0
+    front: tuple[Change, ...] = ()
+    considered: int = 0
+
+
+def plans_of(job: Job, limit_of: LimitOf, wanted: Wanted) -> Plans:
+    """The plans for a legal job on its card. Raises JobError for a job that cannot be judged."""
+    space = space_of(job, limit_of, allow=wanted.allow, keeps=wanted.keeps)
+    if space is None:
+        return Plans()
+    choices = THOROUGH if wanted.thorough else QUICK
+    own = space.evaluate(())
+    if own is not None and own.fits[0]:
+        found, result = _for_one_that_fits(space, int(own.required[0]), wanted, choices)
+    else:
+        result = search(space, most=wanted.most, choices=choices)
+        found = [change_of(space, each) for each in result.found]
+        if len(found) < ENOUGH and wanted.thorough:
+            found += _on_more_gpus(job, limit_of, wanted, choices)
+    return Plans(
+        suggestions=tuple(found[: wanted.most]),
+        closest=None if found or result.closest is None else change_of(space, result.closest),
+        short_bytes=0 if found or result.closest is None else result.closest.over_bytes,
+        front=tuple(change_of(space, each) for each in front(space, choices)) if wanted.front else (),
+        considered=space.plans,
+    )
+
+
+def _for_one_that_fits(space: Space, required_bytes: int, wanted: Wanted, choices: int) -> tuple[list[Change], Result]:
+    """What is faster and still fits, then what needs less."""
+    faster = sorted(_faster(space, wanted), key=lambda each: each.rank)[: wanted.most // 2]
+    roomier = replace(space, limit_of=lambda group: min(space.limit_of(group), int(ROOM * required_bytes)), known={})
+    result = search(roomier, most=wanted.most, choices=choices)
+    known = [each.changes for each in faster]
+    return [change_of(space, each) for each in (*faster, *(each for each in result.found if each.changes not in known))], result
+
+
+def _faster(space: Space, wanted: Wanted) -> Iterator[Found]:
+    """Single changes that save time: larger micro-batches, and what the job may leave away."""
+    options = [each for each in options_of(space.job, space.plan, FASTER) if is_wanted(each, wanted.allow, wanted.keeps)]
+    wide = replace(space, options=options, known={}, larger=not wanted.keeps("batch.micro_batch_size"))
+    for node in [(), *((place,) for place in range(len(options)))]:
+        evaluated = wide.evaluate(node)
+        index = evaluated.best() if evaluated is not None else None
+        if evaluated is not None and index is not None and evaluated.time[index] < FASTER_BELOW:
+            yield found_at(wide, evaluated, index)
+
+
+def _on_more_gpus(job: Job, limit_of: LimitOf, wanted: Wanted, choices: int) -> Iterator[Change]:
+    """The best plan on the fewest GPUs above the job's own."""
+    if wanted.keeps("gpu.count") or wanted.keeps("parallelism.world_size"):
+        return
+    for times in MORE_GPUS:
+        space = space_of(job, limit_of, allow=wanted.allow, keeps=wanted.keeps, times=times)
+        result = search(space, most=1, choices=choices // len(MORE_GPUS)) if space is not None else None
+        if space is not None and result is not None and result.found:
+            yield change_of(space, result.found[0])
+            return
