@@ -2,7 +2,7 @@
 
 A step reaches a part of what data sheets print. Matrix products: 271 of 312 TFLOP/s on an A100 and 795 of 989 on an H100 (Stas Bekman,
 Machine Learning Engineering, compute/accelerator, maximum achievable matmul FLOPS: 80 to 87 %). Links: NCCL's tests print 230 to 250 GB/s
-of bus bandwidth on eight A100, whose NVLink has 300.
+of bus bandwidth on eight A100, whose NVLink has 300 (Alaya NeW, NCCL-tests in practice, reference numbers).
 """
 
 from __future__ import annotations
