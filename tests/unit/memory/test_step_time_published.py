@@ -11,8 +11,8 @@ from peakgate.memory.job import Batch, Framework, Gpu, Job, Megatron, Model, Par
 FULL: Changes = {"checkpointing.mode": "full"}
 SELECTIVE: Changes = {"checkpointing.mode": "selective", "parallelism.sequence_parallel": True}
 
-# Korthikanti et al. 2022 (arXiv 2205.05198), tables 3 and 5, on A100: layers, hidden size, heads, pipeline stages, chunks a stage, micro-batch
-# and micro-batches; seconds of an iteration with full recomputation, and with selective recomputation and sequence parallelism.
+# Korthikanti et al. 2022 (arXiv 2205.05198), tables 3 and 5, on A100: layers, hidden size, heads, pipeline stages, chunks a stage,
+# micro-batch, micro-batches; seconds of an iteration with full recomputation, and with selective recomputation and sequence parallelism.
 MEGATRON = {
     "22B": (48, 6144, 64, 1, 1, 4, 1, 1.42, 1.10),
     "175B": (96, 12288, 96, 8, 3, 1, 64, 18.13, 13.75),

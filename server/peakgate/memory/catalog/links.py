@@ -2,7 +2,8 @@
 
 Rates are in GB/s of one GPU in one direction, as published. Sources: NVIDIA's data sheets and architecture papers of each card (NVLink:
 half of the bidirectional figure; PCIe x16: 16, 32 and 64 for generations 3, 4 and 5) and of the systems around them (network). A bridge
-joins two cards only, so a ring over a node's cards goes over PCIe, and PCIe stands for bridged cards as for those without NVLink."""
+joins two cards only, so a ring over a node's cards goes over PCIe, and PCIe stands for bridged cards as for those without NVLink.
+"""
 
 from __future__ import annotations
 
@@ -64,6 +65,4 @@ def links_of(name: str) -> Links:
     """The links of a card or of a slice of one; slices of MIG have no peer-to-peer copies (MIG user guide), so PCIe joins them."""
     card, _, is_slice = name.partition("/")
     inside, between, host = _LINKS.get(card, _COMMON)
-    if is_slice:
-        inside = min(inside, PCIE_4)
-    return Links(inside_node=inside * GIGABYTE, between_nodes=between * GIGABYTE, to_host=host * GIGABYTE)
+    return Links(inside_node=(host if is_slice else inside) * GIGABYTE, between_nodes=between * GIGABYTE, to_host=host * GIGABYTE)

@@ -2,7 +2,8 @@
 
 A step reaches a part of what data sheets print. Matrix products: 271 of 312 TFLOP/s on an A100 and 795 of 989 on an H100 (Stas Bekman,
 Machine Learning Engineering, compute/accelerator, maximum achievable matmul FLOPS: 80 to 87 %). Links: NCCL's tests print 230 to 250 GB/s
-of bus bandwidth on eight A100, whose NVLink has 300."""
+of bus bandwidth on eight A100, whose NVLink has 300 (Alaya NeW, NCCL-tests in practice, reference numbers).
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def seconds_per_byte(card: Card, sizes: Sizes, members: Number, stride: Number) 
 
     Ranks are numbered tensor first, then context, data, pipeline (megatron/core/parallel_state.py: order="tp-cp-ep-dp-pp"), and fill nodes
     in turn. A ring that leaves its node crosses the network once a node, so all adapters of its GPUs there carry it (NCCL's rings, one a
-    channel)."""
+    channel).
+    """
     crosses = members * stride > sizes.node_gpus
     own = larger(smaller(sizes.node_gpus / stride, members), 1.0)
     return larger(1.0 / card.inside_node, crosses / (card.between_nodes * own))

@@ -4,7 +4,8 @@ The core's two products have 4·q FLOP a token and key, so 12·L·h·s a token w
 appendix; PaLM, arXiv 2204.02311, appendix B: neither halves them for a causal mask). A fused core runs five products in its backward pass
 instead of four, and skips the blocks above the diagonal of a causal mask (FlashAttention-2, arXiv 2307.08691, section 3.1); of a window it
 reads no more than that. It never writes the s × s scores (FlashAttention, arXiv 2205.14135); an unfused one moves them through the card's
-memory."""
+memory.
+"""
 
 from __future__ import annotations
 

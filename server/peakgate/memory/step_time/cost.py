@@ -25,7 +25,8 @@ def step_time(plan: Plan, sizes: Sizes, card: Card) -> StepTime:
     """Seconds of one optimizer step of a rank of the fullest stage.
 
     The words come from `plan`, the numbers from `sizes` alone: one plan or an array of plans with the same words. Not counted: Python's own
-    time (a step of few tokens waits for it), reading data, generation, evaluation, saving."""
+    time (a step of few tokens waits for it), reading data, generation, evaluation, saving.
+    """
     s, work = as_floats(sizes), work_of(plan)
     micro = micro_batch(plan, work, s, card)
     tensor = tensor_seconds(plan, work, s, card, micro)

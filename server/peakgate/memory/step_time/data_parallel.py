@@ -5,7 +5,8 @@ bytes; stages 1 and 2 scatter the sums and gather the weights, as much; stage 3 
 times as much. When: once a step where micro-batches before the last run under no_sync or sum up whole gradients (DDP, stage 1); every
 micro-batch for stages 2 and 3 and FSDP. What is hidden: gradients run beside the backward pass of their micro-batch, gathers beside the
 pass that they feed (`hidden_behind`). Stages 1 and 2 gather the new weights behind the optimizer's step, with nothing beside it (deepspeed
-runtime/zero/stage_1_and_2.py: step; Megatron-LM: --overlap-param-gather is off)."""
+runtime/zero/stage_1_and_2.py: step; Megatron-LM: --overlap-param-gather is off).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 from peakgate.memory.dtypes import ITEMSIZE, stored_bytes
 from peakgate.memory.plan import FSDP, Plan
+from peakgate.memory.profiles import profile_of
 from peakgate.memory.step_time.arithmetic import Number, hidden_behind, larger, others
 from peakgate.memory.step_time.card import Card, seconds_per_byte
 from peakgate.memory.step_time.layers import MicroBatch
@@ -100,7 +102,13 @@ def _gathered(plan: Plan, work: Work, sizes: Sizes, card: Card, micro: MicroBatc
     weights = hidden_behind(gather, micro.forward, pieces) + before_backward
     gradients = hidden_behind(again + reduce, micro.backward, pieces) - before_backward
     steps = sizes.accumulation
-    return Traffic(gradients=gradients * steps, weights=weights * steps, sent=(gather + again + reduce) * steps)
+    reduced: Number = 1.0 if adds_up_whole(plan) else steps
+    return Traffic(gradients=gradients * reduced, weights=weights * steps, sent=(gather + again) * steps + reduce * reduced)
+
+
+def adds_up_whole(plan: Plan) -> bool:
+    """Whether micro-batches before the last keep whole gradients, under no_sync, and nothing is reduced behind them."""
+    return plan.degrees.sharding in FSDP and profile_of(plan.profile).adds_up_whole
 
 
 def _between_copies(plan: Plan, sizes: Sizes, card: Card, sums: Number) -> Number:

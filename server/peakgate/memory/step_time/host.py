@@ -4,7 +4,8 @@ ZeRO-Offload (Ren et al. 2021, arXiv 2101.06840, section 4): gradients go down b
 weights come up; steps and copies up are waited for. Table 4: one billion parameters take CPU-Adam 0.22 s and PyTorch's Adam 1.39 s on the
 CPUs of one node, which all its ranks share. FSDP steps with PyTorch's (torch/distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy).
 Offloaded weights are fetched before each pass and offloaded activations leave and come back beside the passes (deepspeed runtime/zero/
-partitioned_param_coordinator.py; torchtune training/_activation_offloading.py: a stream of its own)."""
+partitioned_param_coordinator.py; torchtune training/_activation_offloading.py: a stream of its own).
+"""
 
 from __future__ import annotations
 

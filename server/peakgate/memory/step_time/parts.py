@@ -12,7 +12,8 @@ class StepTime:
     """Seconds of one optimizer step of one rank, part by part; each a float, or an array with one entry a plan.
 
     Parts of communication are what is waited for. `samples` and `communication` are no parts: sequences of the global batch, and all
-    seconds of data parallel traffic, hidden or not."""
+    seconds of data parallel traffic, hidden or not.
+    """
 
     products: Number
     attention: Number

@@ -4,7 +4,8 @@ Full checkpointing runs the layers it wraps again: 8Ψ FLOP a token instead of 6
 2205.05198, section 6: 30 to 40 % of the step). Selective recomputation runs attention cores again (section 5), or the modules that are
 named (megatron/core/transformer/transformer_config.py: recompute_modules). torchtitan's list keeps attention and every second product
 (`selective.py`). A budget of torch.compile's partitioner, whose choices depend on measured times, counts as everything that is no product,
-which the partitioner recomputes first (torch/_functorch/partitioners.py)."""
+which the partitioner recomputes first (torch/_functorch/partitioners.py).
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ class Sizes:
     """The numbers of a plan; each an int or a float, or an array with one entry a plan.
 
     What is the same in all plans is best one number, which costs nothing, and arrays are best of float64, which are not copied.
-    `checkpoint_layers` 0 means all of them, as in a job."""
+    `checkpoint_layers` 0 means all of them, as in a job.
+    """
 
     micro_batch: Number = 1
     sequence: Number = 1

@@ -3,16 +3,18 @@
 A fused kernel reads the weight, its gradient and its states once and writes all but the gradient; foreach and for-loop implementations run
 one kernel an operation (torch/optim/adamw.py, `_multi_tensor_adam`: decay 2, lerp 3, multiply 2, add 3, root 2, divide 2, add 2, add 4
 reads and writes; lion, sgd, adafactor, muon after their own functions). A kernel takes 3.8 µs however little it does (NVIDIA Technical
-Blog, Getting Started with CUDA Graphs, 2019), so a loop over tensors pays that for each kernel of each tensor."""
+Blog, Getting Started with CUDA Graphs, 2019), so a loop over tensors pays that for each kernel of each tensor.
+"""
 
 from __future__ import annotations
 
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.optimizers import ROWS
 from peakgate.memory.plan import SHARDED, Plan
+from peakgate.memory.states import SHARDED_FROM
 from peakgate.memory.step_time.arithmetic import Number, larger
 from peakgate.memory.step_time.card import Card
-from peakgate.memory.step_time.data_parallel import elements_on_rank, gradient_bytes
+from peakgate.memory.step_time.data_parallel import adds_up_whole, elements_on_rank, gradient_bytes
 from peakgate.memory.step_time.sizes import Sizes
 from peakgate.memory.step_time.work import Work
 
@@ -87,7 +89,7 @@ def accumulation_seconds(plan: Plan, work: Work, sizes: Sizes, card: Card) -> Nu
 
     Products that add up themselves do so beside their FLOP (megatron/core/tensor_parallel/layers.py: gradient_accumulation_fusion).
     """
-    sharded = plan.degrees.sharding in ("zero2", "zero3", "fsdp", "hsdp")
+    sharded = plan.degrees.sharding in SHARDED_FROM["gradients"] and not adds_up_whole(plan)
     held = gradient_bytes(plan, work, sizes) * (owned_share(plan, sizes) if sharded else 1.0)
     again = 0.0 if plan.fused_weight_gradients else 3.0 / card.memory_bandwidth
     added = (sizes.accumulation - 1.0) * held * again
