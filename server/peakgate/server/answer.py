@@ -13,8 +13,9 @@ from peakgate.memory.prediction import TimelinePoint
 from peakgate.server.assess import Assessment
 from peakgate.server.decide import Decision, oom_phase
 from peakgate.server.reasons import reason, warnings
-from peakgate.server.suggest import Advice
+from peakgate.server.suggest import Advice, Shortfall
 from peakgate.v1 import prediction_pb2 as pb
+from peakgate.v1 import prediction_service_pb2 as service_pb
 
 ANSWER_LIMIT_BYTES = 2048
 """Of a stored answer, packed. With the indexed columns a row stays under 4 KB."""
@@ -46,7 +47,7 @@ def build_answer(
         rank=pb.Rank(pipeline_stage=prediction.pipeline_stage, reason=prediction.rank_reason),
         ledger=[pb.LedgerLine(category=line.category, item=line.item, bytes=line.bytes) for line in prediction.ledger],
         timeline=_timeline(prediction.timeline),
-        suggestions=[suggestion(each, assessment.usable_bytes) for each in advice],
+        suggestions=[suggestion(each) for each in advice],
         calibration=pb.CalibrationStamp(version=calibration_version, group=prediction.group, observations=assessment.observations),
         assumptions=prediction.assumptions,
         warnings=warnings(decision, assessment),
@@ -54,19 +55,27 @@ def build_answer(
     )
 
 
-def suggestion(advice: Advice, usable_bytes: int) -> pb.Suggestion:
-    """A change as the answer holds it, against the usable bytes of the card."""
+def suggestion(advice: Advice) -> pb.Suggestion:
+    """A change as the answer holds it."""
     message = pb.Suggestion(
         title=advice.title,
         bound_bytes=advice.bound_bytes,
         fits=advice.fits,
         relative_step_time=advice.relative_step_time,
         why=advice.why,
-        headroom_bytes=usable_bytes - advice.bound_bytes if usable_bytes else 0,
+        headroom_bytes=advice.headroom_bytes,
+        conditions=advice.conditions,
+        alters=advice.alters,
     )
     for path, value in advice.changes:
         message.changes[path].CopyFrom(_value(value))
     return message
+
+
+def shortfall(found: Shortfall) -> service_pb.Shortfall:
+    """What the plan that comes nearest is short of."""
+    largest = found.largest
+    return service_pb.Shortfall(bytes=found.bytes, category=largest.category, item=largest.item, closest=suggestion(found.closest))
 
 
 def _timeline(points: Sequence[TimelinePoint]) -> list[pb.TimelinePoint]:
@@ -84,6 +93,8 @@ def _timeline(points: Sequence[TimelinePoint]) -> list[pb.TimelinePoint]:
 def _value(value: Value) -> struct_pb2.Value:
     if isinstance(value, bool):
         return struct_pb2.Value(bool_value=value)
+    if isinstance(value, tuple):
+        return struct_pb2.Value(list_value=struct_pb2.ListValue(values=[_value(each) for each in value]))
     return struct_pb2.Value(string_value=value) if isinstance(value, str) else struct_pb2.Value(number_value=value)
 
 

@@ -79,6 +79,15 @@ class Assessor:
     def _oom_probability(self, prediction: Prediction, usable_bytes: int) -> float:
         return self.snapshot.oom_probability(group=prediction.group, required_bytes=prediction.required_bytes, usable_bytes=usable_bytes)
 
+    def largest_requirement(self, group: str, *, usable_bytes: int) -> int:
+        """The largest requirement of a group whose bound stays within `usable_bytes`; the bound rises with it."""
+        low, high = -1, usable_bytes + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            bound = self.snapshot.bound(group=group, required_bytes=middle, coverage=self.policy.coverage)
+            low, high = (middle, high) if bound.bound_bytes <= usable_bytes else (low, middle)
+        return low
+
     def changed(self, job: Job, changes: Changes) -> Assessment | None:
         """The figures of the job with `changes`; None when that is no legal job."""
         try:

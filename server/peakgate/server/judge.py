@@ -20,10 +20,11 @@ from peakgate.server.memory import MemoryModel
 from peakgate.server.notes import predict_notes, suggest_notes
 from peakgate.server.policy import Policy
 from peakgate.server.store.records import PredictionContent
-from peakgate.server.suggest import Advice, advise
+from peakgate.server.suggest import Counsel, advise
 from peakgate.server.wishes import NO_WISHES, Wishes
 from peakgate.v1.document import united
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
+from peakgate.v1.prediction_service_pb2 import Shortfall
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 LARGEST_CACHED_BYTES = 1 << 15
@@ -46,6 +47,9 @@ class Advised:
 
     answer: PredictResponse
     suggestions: tuple[Suggestion, ...]
+    pareto: tuple[Suggestion, ...]
+    shortfall: Shortfall | None
+    plans: int
     largest_micro_batch_size: int
     smallest_gpu: str
     cheapest_gpu: str
@@ -101,14 +105,16 @@ class Judge:
         """Changes for a job, and inverted fields. Raises PeakgateError when it cannot be judged, or the path not be solved."""
         assessor = self._assessor
         job = self._job(message)
-        response, assessment, advice = self._answer(job, assessor)
+        response, assessment, decision = self._answer(job, assessor)
         solved = solve(job, solve_path, assessor, wishes) if solve_path else NOTHING
-        if not advice:
-            advice = advise(job, assessment, assessor)  # what a job that fits is not told unasked
+        counsel = advise(job, assessment, assessor, decision.deciding, wishes=wishes, thorough=True)
         smallest, largest = smallest_gpu(job, assessor), largest_micro_batch_size(job, assessor)
         return Advised(
             answer=response,
-            suggestions=tuple(answer.suggestion(each, assessment.usable_bytes) for each in advice),
+            suggestions=tuple(answer.suggestion(each) for each in counsel.advice),
+            pareto=tuple(answer.suggestion(each) for each in counsel.front),
+            shortfall=answer.shortfall(counsel.shortfall) if counsel.shortfall is not None else None,
+            plans=counsel.plans,
             largest_micro_batch_size=largest,
             smallest_gpu=smallest,
             cheapest_gpu=cheapest_gpu(job, assessor),
@@ -133,22 +139,22 @@ class Judge:
             raise self.refused(message, ())
         return job
 
-    def _answer(self, job: Job, assessor: Assessor, *, replay: bool = False) -> tuple[PredictResponse, Assessment, tuple[Advice, ...]]:
+    def _answer(self, job: Job, assessor: Assessor, *, replay: bool = False) -> tuple[PredictResponse, Assessment, Decision]:
         try:
             assessment = assessor.assess(job, replay=replay)
             decision = decide(job, assessment, assessor)
-            advice = _wanted_advice(job, assessment, decision, assessor)
+            counsel = _wanted_advice(job, assessment, decision, assessor)
         except JobError as error:
             raise from_job_error(error) from error
         response = answer.build_answer(
             assessment,
             decision,
-            advice,
+            counsel.advice,
             predict_notes(job, assessment),
             coverage=self.policy.coverage,
             calibration_version=assessor.snapshot.version,
         )
-        return response, assessment, advice
+        return response, assessment, decision
 
 
 def _united(fields: tuple[FieldError, ...], more: tuple[FieldError, ...]) -> tuple[FieldError, ...]:
@@ -173,8 +179,8 @@ def _content(response: PredictResponse, job_bytes: bytes, job_name: str, model_v
     )
 
 
-def _wanted_advice(job: Job, assessment: Assessment, decision: Decision, assessor: Assessor) -> tuple[Advice, ...]:
+def _wanted_advice(job: Job, assessment: Assessment, decision: Decision, assessor: Assessor) -> Counsel:
     """What is computed unasked: a job that fits with room to spare, or whose fit cannot be judged, is not told what to change."""
     if decision.ground in (Ground.NO_GPU, Ground.INCOMPLETE) or (assessment.fits and not retries(assessment)):
-        return ()
+        return Counsel()
     return advise(job, assessment, assessor, decision.deciding)

@@ -10,7 +10,8 @@ from typing import Protocol
 from peakgate.memory.cards import Card
 from peakgate.memory.change import Value
 from peakgate.memory.job import Job
-from peakgate.memory.prediction import Change, Prediction
+from peakgate.memory.prediction import Prediction
+from peakgate.memory.suggest.wanted import LimitOf, Plans, Wanted
 
 Changes = tuple[tuple[str, Value], ...]
 
@@ -48,7 +49,7 @@ class MemoryModel:
     capacity_of: Callable[[Job], Capacity | None]
     favourable: Callable[[Job], Changes]
     with_changes: WithChanges
-    fixes: Callable[[Job], tuple[Change, ...]]
+    plans: Callable[[Job, LimitOf, Wanted], Plans]
     version: str
     cards: Callable[[Job], tuple[Card, ...]] = lambda _: ()
     """The cards that can run a job at all, smallest first."""
@@ -62,7 +63,6 @@ def memory_model() -> MemoryModel:
     from peakgate.memory.change import with_changes
     from peakgate.memory.favourable import favourable
     from peakgate.memory.predict import predict
-    from peakgate.memory.suggest import fixes
 
     return MemoryModel(
         predict=predict,
@@ -70,7 +70,14 @@ def memory_model() -> MemoryModel:
         capacity_of=capacity_of,
         favourable=favourable,
         with_changes=with_changes,
-        fixes=fixes,
+        plans=_plans,
         version=MODEL_VERSION,
         cards=cards_for,
     )
+
+
+def _plans(job: Job, limit_of: LimitOf, wanted: Wanted) -> Plans:
+    """The memory model's plan search; it is loaded when it is first needed, since it brings numpy."""
+    from peakgate.memory.suggest.plans import plans_of
+
+    return plans_of(job, limit_of, wanted)

@@ -108,6 +108,9 @@ class Predictor:
             cheapest_gpu=advised.cheapest_gpu,
             memory_fraction=advised.memory_fraction,
             notes=advised.notes,
+            pareto=advised.pareto,
+            shortfall=advised.shortfall,
+            plans=advised.plans,
         )
 
     async def get(self, request: pb.GetPredictionRequest) -> pb.GetPredictionResponse:

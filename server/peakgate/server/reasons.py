@@ -125,7 +125,7 @@ def _misfit(assessment: Assessment) -> str:
 def _remedy(advice: tuple[Advice, ...]) -> str:
     best = next((each for each in advice if each.fits), None)
     if best is None:
-        return "no single change on the list makes it fit: use more GPUs or a larger one (peakgate suggest)"
+        return "no change on the list makes it fit on these GPUs: peakgate suggest names the nearest, more GPUs or a larger one"
     return f"{best.title} ({_assignments(best.changes)}) makes it fit with {gigabytes(best.bound_bytes)}"
 
 
@@ -145,4 +145,6 @@ def _assignments(changes: Changes) -> str:
 
 def plain(value: Value) -> str:
     """A value as a document writes it."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(value)}]"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,19 +1,25 @@
-"""Changes that make a job fit: the memory model's list, each change computed. Pure."""
+"""Changes that make a job fit: the plans that the memory model finds, each predicted again on the whole path before it is shown. Pure."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from peakgate.memory.job import Job
-from peakgate.memory.prediction import Change
+from peakgate.memory.prediction import Change, LedgerLine
+from peakgate.memory.suggest.wanted import Wanted
 from peakgate.server.assess import Assessment, Assessor
+from peakgate.server.cards import smallest_gpu
 from peakgate.server.decide import retries
 from peakgate.server.memory import Changes
+from peakgate.server.wishes import NO_WISHES, Wishes
 
 NOT_ESTIMATED = 0.0
 """Relative step time of a change whose cost is not known."""
+
+UNASKED, ASKED = 5, 8
+"""Plans beside a verdict, and when suggestions are asked for."""
 
 EXPANDABLE_SEGMENTS = Change(
     title="expandable segments of the caching allocator",
@@ -38,36 +44,72 @@ class Advice:
     title: str
     changes: Changes
     bound_bytes: int
+    headroom_bytes: int
     fits: bool
     relative_step_time: float
     why: str
+    alters: str = ""
+    conditions: tuple[str, ...] = ()
 
 
-def advise(job: Job, assessment: Assessment, assessor: Assessor, deciding: Changes = ()) -> tuple[Advice, ...]:
-    """Legal changes, those that fit first and otherwise in the list's order, which is the order of their cost.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """What the plan that comes nearest is short of, and the largest line of its ledger."""
 
-    `deciding` are unstated fields with the values that make the job fit: to state them comes before every change. When no single
-    change is enough, changes are added up in their order until the job fits, and the sum comes first.
+    bytes: int
+    largest: LedgerLine
+    closest: Advice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counsel:
+    """`advice`, best first; `shortfall` where nothing fits; the `front` of memory against time; how many plans were looked at."""
+
+    advice: tuple[Advice, ...] = ()
+    shortfall: Shortfall | None = None
+    front: tuple[Advice, ...] = ()
+    plans: int = 0
+
+
+def advise(
+    job: Job,
+    assessment: Assessment,
+    assessor: Assessor,
+    deciding: Changes = (),
+    *,
+    wishes: Wishes = NO_WISHES,
+    thorough: bool = False,
+) -> Counsel:
+    """The cheapest plans that fit, what costs nothing first.
+
+    `deciding` are unstated fields with the values that make the job fit: to state them comes before every change. `thorough`: when
+    suggestions are asked for, a wider search, with more GPUs and another one where the job's own do not do.
     """
-    changes = tuple(_listed(job, assessment, assessor, deciding))
+    limit_of = partial(assessor.largest_requirement, usable_bytes=assessment.usable_bytes)
+    most = ASKED if thorough else UNASKED
+    wanted = Wanted(allow=wishes.allow, keeps=wishes.keeps, most=most, thorough=thorough, front=wishes.pareto)
+    plans = assessor.memory.plans(job, limit_of, wanted)
+    own = [each for each in _own(assessment, deciding) if not any(wishes.keeps(path) for path, _ in each.changes)]
+    known = [sorted(each.changes) for each in own]
+    changes = [*own, *(each for each in plans.suggestions if sorted(each.changes) not in known)]
     advice = [each for each in (_advice(job, change, assessor) for change in changes) if each is not None]
-    if assessment.decided and not assessment.fits and not any(each.fits for each in advice):
-        advice += _together(job, assessment, changes, assessor)
-    return (*(each for each in advice if each.fits), *(each for each in advice if not each.fits))
+    fitting = [each for each in advice if each.fits]
+    if thorough and not fitting and not wishes.keeps("gpu.type"):
+        fitting += _another_card(job, assessor)
+    shortfall = _shortfall(job, plans.closest, assessor) if plans.closest is not None and not fitting else None
+    front = tuple(each for each in (_advice(job, change, assessor) for change in plans.front) if each is not None)
+    rest = [each for each in advice if not each.fits]
+    return Counsel(advice=(*fitting, *rest), shortfall=shortfall, front=front, plans=plans.considered)
 
 
-def _listed(job: Job, assessment: Assessment, assessor: Assessor, deciding: Changes) -> Iterator[Change]:
-    """What decides, what the service itself knows to help, and the memory model's list; each set of changes once."""
-    fixes = assessor.memory.fixes(job)
-    known = next((each for each in fixes if sorted(each.changes) == sorted(deciding)), None)
-    own: tuple[Change, ...] = (known or _statement(deciding),) if deciding else ()
+def _own(assessment: Assessment, deciding: Changes) -> Iterator[Change]:
+    """What decides, and what the service itself knows to help."""
+    if deciding:
+        yield _statement(deciding)
     if retries(assessment):
-        own += (EXPANDABLE_SEGMENTS,)
+        yield EXPANDABLE_SEGMENTS
     if not assessment.host_fits and "optimizer_states" in assessment.offloaded:
-        own += (NO_OFFLOAD,)
-    yield from own
-    taken = [sorted(each.changes) for each in own]
-    yield from (each for each in fixes if sorted(each.changes) not in taken)
+        yield NO_OFFLOAD
 
 
 def _statement(deciding: Changes) -> Change:
@@ -88,57 +130,33 @@ def _advice(job: Job, change: Change, assessor: Assessor) -> Advice | None:
         title=change.title,
         changes=change.changes,
         bound_bytes=changed.bound_bytes,
+        headroom_bytes=changed.usable_bytes - changed.bound_bytes if changed.capacity is not None else 0,
         fits=changed.fits,
         relative_step_time=change.relative_step_time,
         why=change.why,
+        alters=change.alters,
+        conditions=change.conditions,
     )
 
 
-def _together(job: Job, assessment: Assessment, changes: tuple[Change, ...], assessor: Assessor) -> list[Advice]:
-    """The changes that help beside the earlier ones, up to the first sum that fits; nothing when all of them do not.
-
-    A change replaces the earlier ones that set one of its fields to another value.
-    """
-    taken: list[Change] = []
-    best_bytes = assessment.bound_bytes
-    for change in changes:
-        parts = [*(part for part in taken if not _contradict(part, change)), change]
-        attempt = _advice(job, _sum(parts), assessor)
-        if attempt is None or attempt.bound_bytes >= best_bytes:
-            continue
-        taken = parts
-        best_bytes = attempt.bound_bytes
-        if attempt.fits:
-            return [_fewest(job, taken, attempt, assessor)]
-    return []
-
-
-def _contradict(one: Change, other: Change) -> bool:
-    values = dict(one.changes)
-    return any(values.get(path, value) != value for path, value in other.changes)
-
-
-def _fewest(job: Job, parts: list[Change], sum_of_parts: Advice, assessor: Assessor) -> Advice:
-    """The sum without the parts that are not needed, of which the costliest is tried first; the cost of some is not estimated."""
-    costliest = sorted(parts, key=lambda part: part.relative_step_time or math.inf, reverse=True)
-    for part in costliest:
-        rest = [each for each in parts if each is not part]
-        attempt = _advice(job, _sum(rest), assessor) if rest else None
-        if attempt is not None and attempt.fits:
-            parts, sum_of_parts = rest, attempt
-    return sum_of_parts
-
-
-def _sum(parts: list[Change]) -> Change:
-    if len(parts) == 1:
-        return parts[0]
-    changes = {path: value for part in parts for path, value in part.changes}
-    step_time = 1.0  # NOT_ESTIMATED when that of a part is
-    for part in parts:
-        step_time *= part.relative_step_time
-    return Change(
-        title=" + ".join(part.title for part in parts),
-        changes=tuple(changes.items()),
-        relative_step_time=step_time,
-        why="no single change is enough; these are the cheapest that are enough together",
+def _another_card(job: Job, assessor: Assessor) -> Iterator[Advice]:
+    """The smallest card of the catalogue on which the job fits as it is."""
+    name = smallest_gpu(job, assessor)
+    unset: Changes = (("gpu.memory_bytes", 0),) if job.gpu.memory_bytes else ()
+    change = Change(
+        title=f"another GPU: {name}",
+        changes=(("gpu.type", name), *unset),
+        relative_step_time=NOT_ESTIMATED,
+        why="the job as it is, on the smallest card that holds it",
+        alters="gpus",
     )
+    found = _advice(job, change, assessor) if name else None
+    if found is not None:
+        yield found
+
+
+def _shortfall(job: Job, closest: Change, assessor: Assessor) -> Shortfall | None:
+    advice, changed = _advice(job, closest, assessor), assessor.changed(job, closest.changes)
+    if advice is None or changed is None or not changed.prediction.ledger or advice.headroom_bytes >= 0:
+        return None
+    return Shortfall(bytes=-advice.headroom_bytes, largest=max(changed.prediction.ledger, key=lambda line: line.bytes), closest=advice)

@@ -85,4 +85,6 @@ def packed(parts: Iterable[str], width: int) -> list[str]:
 
 
 def _word(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(str(each) for each in value)}]"
     return str(value).lower() if isinstance(value, bool) else str(value)

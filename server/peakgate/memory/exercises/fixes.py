@@ -100,8 +100,8 @@ def _on_more_gpus(job: Job) -> Iterator[Row]:
     """Each copy of the model takes as many GPUs as the degree says, and the job as many times more. A degree in use stays as it is."""
     for title, changes in MODEL_PARALLEL:
         path, degree = changes[0]
-        if value_at(job, path) in (None, 1):
-            world = world_of(job) * int(degree)
+        if isinstance(degree, int) and value_at(job, path) in (None, 1):
+            world = world_of(job) * degree
             yield title, (*changes, ("parallelism.world_size", world), ("gpu.count", world))
 
 

@@ -29,9 +29,9 @@ from peakgate.memory.ratios import ratios_of
 from peakgate.memory.recorder import Recorder
 from peakgate.memory.resident import resident_lines
 from peakgate.memory.runtime import communication_bytes
+from peakgate.memory.step import run
 from peakgate.memory.suggest.array_program import ArrayProgram, EvaluateArrays, Integers
 from peakgate.memory.suggest.numbers import with_numbers
-from peakgate.memory.step import run
 from peakgate.memory.trace import Terms, Trace
 
 

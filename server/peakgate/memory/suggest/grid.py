@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,13 @@ EQUAL_STAGES = ("megatron", "textbook")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
     """What may vary: `degrees` that take another value than the job's, by name; GPUs; whether the global batch is free; and whether
-    micro-batches may also be `larger` than the job's."""
+    micro-batches may also be `larger` than the job's, or may not differ from it at all."""
 
     degrees: frozenset[str] = frozenset()
     world: int = 1
     free_batch: bool = False
     larger: bool = False
+    fixed_batch: bool = False
 
 
 def grid(plan: Plan, wanted: Range) -> dict[str, Integers]:
@@ -40,7 +42,7 @@ def grid(plan: Plan, wanted: Range) -> dict[str, Integers]:
     own = plan.degrees
     values = {name: _degrees(plan, name, wanted.world) if name in wanted.degrees else [getattr(own, name)] for name in DEGREES}
     most = plan.micro_batch * (plan.accumulation if wanted.larger else 1)
-    divisors = [each for each in _divisors(most) if each % plan.sequences == 0]
+    divisors = [each for each in _divisors(most) if each % plan.sequences == 0 and (each == plan.micro_batch or not wanted.fixed_batch)]
     sizes = sorted(divisors, key=lambda each: (each != plan.micro_batch, -each))
     columns = np.meshgrid(sizes, *(np.array(values[name], dtype=np.int64) for name in DEGREES), indexing="ij")
     micro_batch, *degrees = (column.ravel().astype(np.int64) for column in columns)
@@ -113,7 +115,8 @@ def _expert_shard(own: Degrees, numbers: Mapping[str, Integers]) -> Integers:
     """`routed.expert_shard` of each; degrees come in few combinations."""
     out = np.zeros_like(numbers["data"])
     for index in np.flatnonzero(numbers["expert"] > 1):
-        degrees = replace(own, **{name: int(numbers[name][index]) for name in ("world", "shard", "tensor", "pipeline", "expert")})
+        values: dict[str, Any] = {name: int(numbers[name][index]) for name in ("world", "shard", "tensor", "pipeline", "expert")}
+        degrees = replace(own, **values)
         out[index] = expert_shard(degrees)
     return out
 

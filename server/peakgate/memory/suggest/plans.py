@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import Change
 from peakgate.memory.suggest.front import front
 from peakgate.memory.suggest.levers import FASTER, options_of
 from peakgate.memory.suggest.search import Found, Result, found_at, search
-from peakgate.memory.suggest.space import LimitOf, Space, is_wanted, space_of
+from peakgate.memory.suggest.space import Space, is_wanted, space_of
+from peakgate.memory.suggest.wanted import LimitOf, Plans, Wanted
 from peakgate.memory.suggest.wording import change_of
 
 QUICK, THOROUGH = 24, 240
@@ -27,28 +28,6 @@ MORE_GPUS = (2, 4, 8, 16)
 
 ENOUGH = 3
 """Plans on the job's own GPUs, beside which none on more GPUs are wanted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What a search is for. `allow`: what plans may alter (numerics, objective, batch); `keeps`: whether a field must stay."""
-
-    allow: frozenset[str] = frozenset()
-    keeps: Callable[[str], bool] = lambda _: False
-    most: int = 5
-    thorough: bool = False
-    front: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plans:
-    """`suggestions` fit, best first; `closest` is the plan that comes nearest where none does, by `short_bytes`."""
-
-    suggestions: tuple[Change, ...] = ()
-    closest: Change | None = None
-    short_bytes: int = 0
-    front: tuple[Change, ...] = ()
-    considered: int = 0
 
 
 def plans_of(job: Job, limit_of: LimitOf, wanted: Wanted) -> Plans:
@@ -68,7 +47,6 @@ def plans_of(job: Job, limit_of: LimitOf, wanted: Wanted) -> Plans:
     return Plans(
         suggestions=tuple(found[: wanted.most]),
         closest=None if found or result.closest is None else change_of(space, result.closest),
-        short_bytes=0 if found or result.closest is None else result.closest.over_bytes,
         front=tuple(change_of(space, each) for each in front(space, choices)) if wanted.front else (),
         considered=space.plans,
     )
@@ -86,7 +64,7 @@ def _for_one_that_fits(space: Space, required_bytes: int, wanted: Wanted, choice
 def _faster(space: Space, wanted: Wanted) -> Iterator[Found]:
     """Single changes that save time: larger micro-batches, and what the job may leave away."""
     options = [each for each in options_of(space.job, space.plan, FASTER) if is_wanted(each, wanted.allow, wanted.keeps)]
-    wide = replace(space, options=options, known={}, larger=not wanted.keeps("batch.micro_batch_size"))
+    wide = replace(space, options=options, known={}, larger=True)
     for node in [(), *((place,) for place in range(len(options)))]:
         evaluated = wide.evaluate(node)
         index = evaluated.best() if evaluated is not None else None

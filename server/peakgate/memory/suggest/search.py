@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from peakgate.memory.suggest.levers import Changes, Option
+from peakgate.memory.suggest.levers import OPTIONS, Changes, Option
 from peakgate.memory.suggest.space import Evaluated, Space
 
 MOST_PARTS = 5
@@ -47,9 +47,10 @@ class Found:
         return frozenset(fields | {option.kind for option in self.chosen})
 
     @property
-    def rank(self) -> tuple[float, int, int]:
-        """Cheapest first, of equally fast ones that with the fewest changes, then the smallest."""
-        return round(self.time / SAME_TIME / 2), len(self.chosen) + len(self.changes), self.required_bytes
+    def rank(self) -> tuple[float, int, int, int]:
+        """Cheapest first, of equally fast ones that with the fewest changes, then the first of the table, which has the lesson's order."""
+        place = max((OPTIONS.index(option) for option in self.chosen if option in OPTIONS), default=0)
+        return round(self.time / (2 * SAME_TIME)), len(self.chosen) + len(self.changes), place, self.required_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +24,15 @@ from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError
 from peakgate.memory.resolve import resolve
 from peakgate.memory.runtime import context_bytes, workspace_bytes
+from peakgate.memory.step_time import Card, Sizes, StepTime, card_of, sizes_of, step_time
 from peakgate.memory.suggest.array_program import Integers
 from peakgate.memory.suggest.figures import figures_of
 from peakgate.memory.suggest.grid import Range, changes_of, entry, grid, patterns
 from peakgate.memory.suggest.levers import Changes, Option, options_of
 from peakgate.memory.suggest.numbers import ALWAYS, OF_DEGREES, OF_PLAN
-from peakgate.memory.step_time import Card, Sizes, StepTime, card_of, sizes_of, step_time
+from peakgate.memory.suggest.wanted import LimitOf
 
 Floats = NDArray[np.float64]
-LimitOf = Callable[[str], int]
-"""Of a calibration group: the largest requirement in bytes that the card holds."""
-
 DECIDING = tuple(name for name in (*OF_PLAN, *OF_DEGREES) if name not in ALWAYS)
 """Numbers whose being above 1 is a word: there is accumulation, or a pipeline."""
 
@@ -74,7 +73,9 @@ class Space:
     undecided: frozenset[str]
     free_batch: bool = False
     larger: bool = False
-    """Whether micro-batches may be larger than the job's."""
+    """Whether micro-batches may be larger than the job's …"""
+    fixed_batch: bool = False
+    """… or have to be as large."""
     world: int = 1
     known: dict[tuple[int, ...], Evaluated | None] = field(default_factory=dict)
     plans: int = 0
@@ -92,7 +93,8 @@ class Space:
         if worded is None:
             return None
         degrees = frozenset(each.degree for each in chosen if each.degree)
-        wanted = Range(degrees=degrees, world=self.world, free_batch=self.free_batch, larger=self.larger)
+        larger = self.larger and not self.fixed_batch
+        wanted = Range(degrees=degrees, world=self.world, free_batch=self.free_batch, larger=larger, fixed_batch=self.fixed_batch)
         numbers = grid(worded, wanted)
         if any(option.single_step for option in chosen):
             numbers = {name: values[numbers["accumulation"] == 1] for name, values in numbers.items()}
@@ -151,7 +153,7 @@ class Space:
         return np.array([each.required_bytes for each in found]), np.array([each.host_bytes for each in found])
 
     def _time(self, plan: Plan, numbers: dict[str, Integers]) -> Floats:
-        sizes = Sizes(node_gpus=plan.node_gpus, **{name: numbers[name] for name in Sizes.__dataclass_fields__ if name in numbers})
+        sizes = replace(sizes_of(plan), **_varied(numbers))
         seconds: Floats = np.asarray(step_time(plan, sizes, self.card).per_sample / self.before.per_sample, dtype=np.float64)
         return np.broadcast_to(seconds, len(numbers["micro_batch"]))
 
@@ -159,6 +161,12 @@ class Space:
         """What to write into the job for one plan."""
         numbers = changes_of(self.job, self.plan, entry(found.numbers, index))
         return tuple((path, value) for path, value in (*found.words, *numbers) if value_at(self.job, path) != value)
+
+
+def _varied(numbers: dict[str, Integers]) -> dict[str, Any]:
+    """The numbers that differ between plans, as a step time takes them."""
+    names = [each.name for each in fields(Sizes) if each.name in numbers]
+    return {name: numbers[name].astype(np.float64) for name in names if len(np.unique(numbers[name])) > 1}
 
 
 def plan_of(job: Job, described: Described) -> tuple[Plan, frozenset[str]]:
@@ -193,6 +201,7 @@ def space_of(
         before=step_time(plan, sizes_of(plan), card),
         undecided=undecided,
         free_batch="batch" in allow,
+        fixed_batch=keeps("batch.micro_batch_size") or keeps("batch.gradient_accumulation_steps"),
         world=world,
     )
 
