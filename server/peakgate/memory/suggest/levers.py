@@ -180,8 +180,6 @@ OPTIONS: tuple[Option, ...] = (
              changes=(("checkpointing.mode", "selective"), ("checkpointing.modules", ("core_attn", name))),
              frameworks=MEGATRON, applies=_megatron_module(name), why=f"rebuilds what {name} keeps")
       for name in ("layernorm", "moe_act", "mla_up_proj", "mlp")),
-    Option(lever="checkpointing", title="full activation checkpointing", changes=(("checkpointing.mode", "full"),),
-           applies=lambda _, plan: plan.checkpointing in ("none", "selective") and plan.architecture.network is None, why=REBUILT_WHY),
     Option(lever="sharding", title="distributed optimizer (ZeRO-1)", changes=(("framework.megatron.distributed_optimizer", True),),
            frameworks=MEGATRON, applies=_data("none", "ddp"), why="shards master weights and optimizer states; same communication"),
     Option(lever="sharding", title="ZeRO-1", changes=(("parallelism.sharding", "zero1"),), frameworks=frozenset({"deepspeed"}) | TEXTBOOK,
@@ -189,6 +187,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(lever="sharding", title="ZeRO-2", changes=(("parallelism.sharding", "zero2"),),
            frameworks=frozenset({"deepspeed", "colossalai"}) | TEXTBOOK, applies=_zero("none", "ddp", "zero1"),
            why="shards optimizer states and gradients; same communication"),
+    Option(lever="checkpointing", title="full activation checkpointing", changes=(("checkpointing.mode", "full"),),
+           applies=lambda _, plan: plan.checkpointing in ("none", "selective") and plan.architecture.network is None, why=REBUILT_WHY),
     Option(lever="sharding", title="ZeRO-3", changes=(("parallelism.sharding", "zero3"),), frameworks=frozenset({"deepspeed"}) | TEXTBOOK,
            applies=_zero("none", "ddp", "zero1", "zero2"), why="shards parameters too; 1.5 × the communication"),
     *(Option(lever="checkpointing", title=f"full checkpointing, one checkpoint for {every} layers",
