@@ -27,14 +27,19 @@ EQUAL_STAGES = ("megatron", "textbook")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What may vary: `degrees` that take another value than the job's, by name; GPUs; whether the global batch is free; and whether
-    micro-batches may also be `larger` than the job's, or may not differ from it at all."""
+    """What may vary: `degrees` that take another value than the job's, by name; `world`, the GPUs; `sequences` of the global batch, 0 where
+    it is free; micro-batches may also be `larger` than the job's, or may not differ from it at all."""
 
     degrees: frozenset[str] = frozenset()
     world: int = 1
-    free_batch: bool = False
+    sequences: int = 0
     larger: bool = False
     fixed_batch: bool = False
+
+
+def sequences_of(plan: Plan) -> int:
+    """Of the global batch."""
+    return plan.micro_batch * plan.accumulation * plan.degrees.data
 
 
 def grid(plan: Plan, wanted: Range) -> dict[str, Integers]:
@@ -55,9 +60,8 @@ def _completed(plan: Plan, numbers: dict[str, Integers], wanted: Range) -> dict[
     own, world = plan.degrees, wanted.world
     model = numbers["tensor"] * numbers["pipeline"] * numbers["context"]
     data = np.maximum(1, world // model)
-    sequences = plan.micro_batch * plan.accumulation * own.data
-    accumulation, left = np.divmod(sequences, numbers["micro_batch"] * data)
-    if wanted.free_batch:
+    accumulation, left = np.divmod(wanted.sequences, numbers["micro_batch"] * data)
+    if not wanted.sequences:
         accumulation, left = np.full_like(data, plan.accumulation), np.zeros_like(data)
     kept = numbers["pipeline"] == own.pipeline
     out = numbers | {

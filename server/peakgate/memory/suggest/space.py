@@ -28,7 +28,7 @@ from peakgate.memory.runtime import context_bytes, workspace_bytes
 from peakgate.memory.step_time import Card, Sizes, StepTime, card_of, sizes_of, step_time
 from peakgate.memory.suggest.array_program import Integers
 from peakgate.memory.suggest.figures import figures_of
-from peakgate.memory.suggest.grid import Range, changes_of, entry, grid, patterns
+from peakgate.memory.suggest.grid import Range, changes_of, entry, grid, patterns, sequences_of
 from peakgate.memory.suggest.levers import Changes, Option, options_of
 from peakgate.memory.suggest.numbers import ALWAYS, OF_DEGREES, OF_PLAN
 from peakgate.memory.suggest.wanted import LimitOf
@@ -78,6 +78,8 @@ class Space:
     fixed_batch: bool = False
     """… or have to be as large."""
     world: int = 1
+    more_gpus: Changes = ()
+    """What makes the job one of `world` GPUs, where that is not what it has."""
     known: dict[tuple[int, ...], Evaluated | None] = field(default_factory=dict)
     plans: int = 0
     """How many were evaluated."""
@@ -90,12 +92,13 @@ class Space:
 
     def _evaluated(self, chosen: tuple[Option, ...]) -> Evaluated | None:
         words = tuple(change for option in chosen for change in option.changes)
-        worded = self._plan_of(words)
+        worded = self._plan_of((*self.more_gpus, *words))
         if worded is None:
             return None
         degrees = frozenset(each.degree for each in chosen if each.degree)
         larger = self.larger and not self.fixed_batch
-        wanted = Range(degrees=degrees, world=self.world, free_batch=self.free_batch, larger=larger, fixed_batch=self.fixed_batch)
+        sequences = 0 if self.free_batch else sequences_of(self.plan)
+        wanted = Range(degrees=degrees, world=self.world, sequences=sequences, larger=larger, fixed_batch=self.fixed_batch)
         numbers = grid(worded, wanted)
         if any(option.single_step for option in chosen):
             numbers = {name: values[numbers["accumulation"] == 1] for name, values in numbers.items()}
@@ -191,7 +194,8 @@ def space_of(
     plan, undecided = plan_of(job, described)
     card = card_of(find_gpu(job.gpu.type) if job.gpu.type else None)
     world = plan.degrees.world * times
-    wide = with_changes(job, (("parallelism.world_size", world), ("gpu.count", world))) if times > 1 else job
+    more_gpus: Changes = (("parallelism.world_size", world), ("gpu.count", world)) if times > 1 else ()
+    wide = with_changes(job, more_gpus)
     options = [each for each in options_of(wide, plan_of(wide, described)[0]) if is_wanted(each, allow, keeps)]
     return Space(
         job=job,
@@ -205,6 +209,7 @@ def space_of(
         free_batch="batch" in allow,
         fixed_batch=keeps("batch.micro_batch_size") or keeps("batch.gradient_accumulation_steps"),
         world=world,
+        more_gpus=more_gpus,
     )
 
 
