@@ -124,7 +124,8 @@ def tried(space: Space) -> list[Found]:
     kinds: dict[frozenset[str], Found] = {}
     for each in sorted(needed.values(), key=lambda one: one.rank):
         kinds.setdefault(each.kind, each)
-    return list(kinds.values())
+    plans = list(kinds.values())
+    return [each for each in plans if not any(other.about < each.about and other.time <= each.time for other in plans)]
 
 
 @SLOW

@@ -21,6 +21,12 @@ from peakgate.memory.suggest.array_program import Integers
 
 DEGREES = ("tensor", "pipeline", "context", "expert")
 
+LAYERS = "checkpoint_layers"
+"""Of each stage the first so many are checkpointed: a quarter, a half or three quarters of them."""
+
+FEWEST_LAYERS = 2
+"""One layer is not worth a word, and a number above 1 is a word (`patterns`)."""
+
 EQUAL_STAGES = ("megatron", "textbook")
 """Frameworks whose stages have equally many layers (Megatron-LM core/transformer/transformer_config.py)."""
 
@@ -49,9 +55,11 @@ def grid(plan: Plan, wanted: Range) -> dict[str, Integers]:
     most = plan.micro_batch * (plan.accumulation if wanted.larger else 1)
     divisors = [each for each in _divisors(most) if each % plan.sequences == 0 and (each == plan.micro_batch or not wanted.fixed_batch)]
     sizes = sorted(divisors, key=lambda each: (each != plan.micro_batch, -each))
-    columns = np.meshgrid(sizes, *(np.array(values[name], dtype=np.int64) for name in DEGREES), indexing="ij")
-    micro_batch, *degrees = (column.ravel().astype(np.int64) for column in columns)
+    quarters = [1, 2, 3] if LAYERS in wanted.degrees else [0]
+    columns = np.meshgrid(sizes, quarters, *(np.array(values[name], dtype=np.int64) for name in DEGREES), indexing="ij")
+    micro_batch, part, *degrees = (column.ravel().astype(np.int64) for column in columns)
     numbers = dict(zip(DEGREES, degrees, strict=True)) | {"micro_batch": micro_batch}
+    numbers[LAYERS] = plan.architecture.dims["L"] // numbers["pipeline"] * part // 4 if part.any() else part + plan.checkpoint_layers
     return _completed(plan, numbers, wanted)
 
 
@@ -68,7 +76,6 @@ def _completed(plan: Plan, numbers: dict[str, Integers], wanted: Range) -> dict[
         "sequence": np.full_like(data, plan.sequence),
         "target": np.full_like(data, plan.target),
         "accumulation": accumulation,
-        "checkpoint_layers": np.full_like(data, plan.checkpoint_layers),
         "world": np.full_like(data, world),
         "data": data,
         "shard": _shard(plan, data * numbers["context"]),
@@ -77,6 +84,8 @@ def _completed(plan: Plan, numbers: dict[str, Integers], wanted: Range) -> dict[
     legal = (world % model == 0) & (left == 0) & (accumulation > 0)
     legal &= (data * numbers["context"] * numbers["tensor"]) % numbers["expert"] == 0
     legal &= (data * numbers["context"]) % out["shard"] == 0
+    if LAYERS in wanted.degrees:
+        legal &= numbers[LAYERS] >= FEWEST_LAYERS
     out["expert_shard"] = _expert_shard(own, out)
     return {name: values[legal] for name, values in out.items()}
 
@@ -136,6 +145,8 @@ def changes_of(job: Job, plan: Plan, numbers: Mapping[str, int]) -> tuple[tuple[
     changes += [(f"parallelism.{name}", numbers[name]) for name in DEGREES if numbers[name] != getattr(own, name)]
     if numbers["tensor"] > 1 and own.tensor == 1:
         changes.append(("parallelism.sequence_parallel", True))
+    if numbers[LAYERS] != plan.checkpoint_layers:
+        changes.append(("checkpointing.layers", numbers[LAYERS]))
     if numbers["virtual_pipeline"] != own.virtual_pipeline:
         changes.append(("parallelism.virtual_pipeline", numbers["virtual_pipeline"]))
     if job.parallelism.shard_degree and numbers["shard"] != job.parallelism.shard_degree:

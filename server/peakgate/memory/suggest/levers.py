@@ -52,7 +52,7 @@ class Option:
     def kind(self) -> str:
         """The lever, and of checkpointing and sharding how far it goes."""
         told_apart = [str(value) for path, value in self.changes if path in ("checkpointing.mode", "parallelism.sharding")]
-        return " ".join((self.lever, *told_apart))
+        return " ".join((self.lever, self.degree, *told_apart))
 
 
 def _flash(_: Job, plan: Plan) -> bool:
@@ -187,6 +187,10 @@ OPTIONS: tuple[Option, ...] = (
     Option(lever="sharding", title="ZeRO-2", changes=(("parallelism.sharding", "zero2"),),
            frameworks=frozenset({"deepspeed", "colossalai"}) | TEXTBOOK, applies=_zero("none", "ddp", "zero1"),
            why="shards optimizer states and gradients; same communication"),
+    Option(lever="checkpointing", title="full checkpointing of some layers", changes=(("checkpointing.mode", "full"),),
+           degree="checkpoint_layers", frameworks=MEGATRON | TEXTBOOK,
+           applies=lambda job, plan: plan.checkpointing in ("none", "selective") and not job.checkpointing.layers and _is_dense(job, plan),
+           why="keeps the inputs of some layers alone and runs those again"),
     Option(lever="checkpointing", title="full activation checkpointing", changes=(("checkpointing.mode", "full"),),
            applies=lambda _, plan: plan.checkpointing in ("none", "selective") and plan.architecture.network is None, why=REBUILT_WHY),
     Option(lever="sharding", title="ZeRO-3", changes=(("parallelism.sharding", "zero3"),), frameworks=frozenset({"deepspeed"}) | TEXTBOOK,
@@ -195,6 +199,10 @@ OPTIONS: tuple[Option, ...] = (
              changes=(("checkpointing.mode", "full"), ("checkpointing.every", every)), frameworks=MEGATRON | TEXTBOOK | {"torch"},
              applies=lambda job, plan: not job.checkpointing.every and _is_dense(job, plan), why=REBUILT_WHY)
       for every in (2, 4)),
+    Option(lever="sharding", title="HSDP: FSDP inside each node", changes=(("parallelism.sharding", "hsdp"),),
+           frameworks=(TORCH | {"huggingface"}) - {"torchtune", "litgpt"},
+           applies=lambda job, plan: _zero("none", "ddp")(job, plan) and plan.degrees.data > plan.node_gpus,
+           why="shards parameters, gradients and states over a node; only gradients cross the network"),
     Option(lever="sharding", title="FSDP", changes=(("parallelism.sharding", "fsdp"),), frameworks=(TORCH | {"huggingface"}),
            applies=_zero("none", "ddp", "hsdp"), why="shards parameters, gradients and states; 1.5 × the communication"),
     Option(lever="reshard", title="parameters sharded again after forward", changes=(("framework.fsdp.reshard_after_forward", True),),

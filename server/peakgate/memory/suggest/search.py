@@ -47,6 +47,12 @@ class Found:
         return frozenset(fields | {option.kind for option in self.chosen})
 
     @property
+    def about(self) -> frozenset[str]:
+        """Its levers."""
+        fields = {"batch" for path, _ in self.changes if path.startswith("batch.")}
+        return frozenset(fields | {option.lever for option in self.chosen})
+
+    @property
     def rank(self) -> tuple[float, int, int, int]:
         """Cheapest first, of equally fast ones that with the fewest changes, then the first of the table, which has the lesson's order."""
         place = max((OPTIONS.index(option) for option in self.chosen if option in OPTIONS), default=0)
@@ -101,12 +107,13 @@ class _Visit:
                 heapq.heappush(queue, (time, len(child), child))
 
     def best(self) -> list[Found]:
-        """What was found so far, best first; of one kind the best, and nothing that a part of it does as well."""
+        """What was found so far, best first; of one kind the best, and nothing that part of its levers do as well and as fast."""
         kinds: dict[frozenset[str], Found] = {}
         for node, found in sorted(self.found.items(), key=lambda each: each[1].rank):
             if not self._has_spare_part(node):
                 kinds.setdefault(found.kind, found)
-        return list(kinds.values())
+        plans = list(kinds.values())
+        return [each for each in plans if not any(other.about < each.about and other.time <= each.time for other in plans)]
 
     def _has_spare_part(self, node: tuple[int, ...]) -> bool:
         size = self.largest[node]

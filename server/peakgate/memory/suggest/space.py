@@ -28,7 +28,7 @@ from peakgate.memory.runtime import context_bytes, workspace_bytes
 from peakgate.memory.step_time import Card, Sizes, StepTime, card_of, sizes_of, step_time
 from peakgate.memory.suggest.array_program import Integers
 from peakgate.memory.suggest.figures import figures_of
-from peakgate.memory.suggest.grid import Range, changes_of, entry, grid, patterns, sequences_of
+from peakgate.memory.suggest.grid import LAYERS, Range, changes_of, entry, grid, patterns, sequences_of
 from peakgate.memory.suggest.levers import Changes, Option, options_of
 from peakgate.memory.suggest.numbers import ALWAYS, OF_DEGREES, OF_PLAN
 from peakgate.memory.suggest.wanted import LimitOf
@@ -215,5 +215,6 @@ def space_of(
 
 def is_wanted(option: Option, allow: frozenset[str], keeps: Callable[[str], bool]) -> bool:
     """Whether an option alters only what it may, and no field that must stay."""
-    paths = [path for path, _ in option.changes] + ([f"parallelism.{option.degree}"] if option.degree else [])
+    number = "checkpointing.layers" if option.degree == LAYERS else f"parallelism.{option.degree}"
+    paths = [path for path, _ in option.changes] + ([number] if option.degree else [])
     return (not option.alters or option.alters in allow) and not any(keeps(path) for path in paths)

@@ -15,6 +15,7 @@ DEGREE_TITLES = {
     "pipeline": "pipeline parallelism over {} stages",
     "context": "context parallelism over {} GPUs",
     "expert": "expert parallelism over {} GPUs",
+    "checkpoint_layers": "full checkpointing of the first {} layers of each stage",
 }
 
 ORDER = ("objective", "numerics", "batch", "gpus")

@@ -55,6 +55,15 @@ def test_degrees_divide_what_they_split(degree: str, want: set[int]) -> None:
     assert {each[degree] for each in plans(BATCH | MEGATRON, Range(degrees=frozenset({degree}), world=8))} == want
 
 
+def test_some_layers_are_parts_of_a_stage() -> None:
+    """A quarter, a half and three quarters of 24 layers, and of the 12 of two stages."""
+    wanted = Range(degrees=frozenset({"checkpoint_layers"}), world=8, fixed_batch=True)
+    deep: dict[str, Value] = {**BATCH, **MEGATRON, "model.transformer.layers": 24}
+    assert [each["checkpoint_layers"] for each in plans(deep, wanted)] == [6, 12, 18]
+    assert [each["checkpoint_layers"] for each in plans({**deep, "parallelism.pipeline": 2}, wanted)] == [3, 6, 9]
+    assert plans({**deep, "model.transformer.layers": 2}, wanted) == []
+
+
 def test_degrees_multiply_to_the_gpus_and_keep_the_batch() -> None:
     """What one takes of the data parallel ranks, accumulation gives back."""
     wanted = Range(degrees=frozenset({"tensor", "context"}), world=8)
