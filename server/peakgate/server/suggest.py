@@ -85,6 +85,8 @@ def advise(
     `deciding` are unstated fields with the values that make the job fit: to state them comes before every change. `thorough`: when
     suggestions are asked for, a wider search, with more GPUs and another one where the job's own do not do.
     """
+    if assessment.capacity is None and not wishes.pareto:
+        return Counsel()  # without a card nothing fits or does not
     limit_of = partial(assessor.largest_requirement, usable_bytes=assessment.usable_bytes)
     most = ASKED if thorough else UNASKED
     wanted = Wanted(allow=wishes.allow, keeps=wishes.keeps, most=most, thorough=thorough, front=wishes.pareto)
