@@ -17,11 +17,11 @@ from peakgate.memory.choices import CATEGORIES, CHOICES, PHASES
 from peakgate.memory.favourable import favourable
 from peakgate.memory.job import Job, Lora, Transformer
 from peakgate.memory.methods.rows import METHODS
-from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError, Prediction
 from peakgate.memory.step import walk
-from peakgate.memory.suggest import fixes
+from peakgate.memory.suggest.plans import plans_of
+from peakgate.memory.suggest.wanted import Wanted
 
 FREEZABLE = ("embed_tokens", "norms", "mlp", "attention", "layers.0", "backbone")
 """Parts that every family has."""
@@ -76,25 +76,14 @@ def test_any_document_is_answered_or_refused(job: Job) -> None:
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(documents())
-def test_an_accepted_document_has_only_legal_fixes_and_values(job: Job) -> None:
+def test_an_accepted_document_has_only_legal_plans_and_values(job: Job) -> None:
     """What is offered for a job that can be judged can be judged."""
-    assume(isinstance(answer_or_error(job), Prediction))  # most are refused
-    for changes in (*(fix.changes for fix in fixes(job)), *(((path, value),) for path, value in favourable(job)), favourable(job)):
+    answer = answer_or_error(job)
+    assume(isinstance(answer, Prediction))  # most are refused
+    assert isinstance(answer, Prediction)
+    plans = plans_of(job, lambda _: answer.required_bytes - 1, Wanted())
+    for changes in (*(plan.changes for plan in plans.suggestions), *(((path, value),) for path, value in favourable(job)), favourable(job)):
         assert_sound(predict(with_changes(job, changes)))
-
-
-@given(jobs())
-def test_every_fix_is_legal_and_keeps_the_batch(job: Job) -> None:
-    """No fix raises, and micro-batch × accumulation × data degree stays what it was."""
-    before = _global_batch(plan_of(job))
-    for fix in fixes(job):
-        changed = with_changes(job, fix.changes)
-        predict(changed)
-        assert _global_batch(plan_of(changed)) == before
-
-
-def _global_batch(plan: Plan) -> int:
-    return plan.micro_batch * plan.accumulation * plan.degrees.data
 
 
 @given(jobs(), st.sampled_from(["batch.micro_batch_size", "batch.sequence_length"]), st.integers(1, 9))

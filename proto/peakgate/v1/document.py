@@ -45,7 +45,8 @@ class DocumentError(Exception):
 
 
 def parse_job(document: Mapping[str, object]) -> TrainingJob:
-    """The message that `document` (parsed YAML or JSON) means. A null is a field that was not stated.
+    """The message that `document` (parsed YAML or JSON) means. A null is a field that was not stated. A key with dots is a path
+    (`attention.implementation: flash`, as suggestions are written); it wins over what the blocks say.
 
     Raises DocumentError, which lists every unknown key (with the nearest known one), wrong type, number that is not finite
     or beyond 64 bits, and a model that is missing or stated twice.
@@ -54,12 +55,27 @@ def parse_job(document: Mapping[str, object]) -> TrainingJob:
     reader = _Reader()
     if not isinstance(document, Mapping):
         raise DocumentError([("job", f"is {kind_of(document)}, needs a mapping with a `model`")], job)
+    document = _nested(document)
     reader.message(job, document, "")
     if not job.HasField("model") and not any(path == "model" or path.startswith("model.") for path, _ in reader.errors):
         reader.errors.append(("model", f"is missing, needs exactly one of {_kinds(descriptor_of(job.model))}"))
     if reader.errors:
         raise DocumentError(reader.errors, job)
     return job
+
+
+def _nested(document: Mapping[str, object]) -> Mapping[str, object]:
+    """The document with what its dotted keys state in the blocks; a part of a path that is no block stays for the reader to refuse."""
+    out: dict[str, object] = {key: value for key, value in document.items() if not (isinstance(key, str) and "." in key)}
+    for key, value in document.items():
+        if isinstance(key, str) and "." in key:
+            head, rest = key.split(".", 1)
+            block = out.get(head)
+            if block is not None and not isinstance(block, Mapping):
+                out[key] = value
+            else:
+                out[head] = _nested({**(block or {}), rest: value})
+    return out
 
 
 def united(fields: Sequence[tuple[str, str]], more: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

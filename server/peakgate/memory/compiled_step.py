@@ -25,8 +25,9 @@ from peakgate.memory.profiles import profile_of
 from peakgate.memory.program import Evaluate, Program
 from peakgate.memory.recorder import Moment, Recorder, Span
 from peakgate.memory.resident import resident_lines
+from peakgate.memory.saved_bytes import saved_bytes_per_layer
 from peakgate.memory.states import States
-from peakgate.memory.step import run, saved_bytes_per_layer
+from peakgate.memory.step import run
 from peakgate.memory.trace import Terms, Trace
 
 Shape = tuple[int, ...]

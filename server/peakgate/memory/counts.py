@@ -13,8 +13,9 @@ from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.prediction import LedgerLine
 from peakgate.memory.resident import resident_lines
+from peakgate.memory.saved_bytes import saved_bytes_per_layer
 from peakgate.memory.states import States
-from peakgate.memory.step import Walk, saved_bytes_per_layer
+from peakgate.memory.step import Walk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from peakgate.memory.allocator import MIB, OWN_SEGMENT_FROM, ROUND, SEGMENT_ROUND
 from peakgate.memory.forms import added
@@ -84,10 +85,15 @@ class Program:
         figures = "".join(f"{self.expression(terms)}, " for terms in plain)
         highest = "".join(f"(h{group}, at{group}), " for group in range(len(groups)))
         head = f"def evaluate({', '.join(f'f{number}' for number in range(variables))}):"
-        body = "\n ".join((head, *self.lines, f"return ({figures}), ({highest})"))
-        names: dict[str, Evaluate] = {}
-        exec(compile(body, "<a compiled step>", "exec"), names)  # noqa: S102 - only numbers and names made here
-        return names["evaluate"]
+        evaluate: Evaluate = made_of((head, *self.lines, f"return ({figures}), ({highest})"))
+        return evaluate
+
+
+def made_of(lines: Iterable[str], **known: object) -> Any:
+    """The function `evaluate` that lines of Python define, with the names that they know."""
+    names: dict[str, Any] = dict(known)
+    exec(compile("\n ".join(lines), "<a compiled step>", "exec"), names)  # noqa: S102 - only numbers and names made here
+    return names["evaluate"]
 
 
 def _block(name: str, of: str, _: str) -> list[str]:

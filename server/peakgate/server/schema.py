@@ -17,10 +17,15 @@ SHORT_FORMS: dict[str, dict[str, object]] = {
 """What a document may write in place of a mapping or a list."""
 
 
+DOTTED = r"^[a-z_]+(\.[a-z0-9_]+)+$"
+"""A key of the document that is the path of a field in its blocks."""
+
+
 def job_schema() -> dict[str, object]:
     """The schema: types, words, and that exactly one kind of model is stated. Semantic checks stay with the service."""
     schema = _message(TrainingJob.DESCRIPTOR, "")
     schema["required"] = ["model"]
+    schema["patternProperties"] = {DOTTED: {}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A training job", **schema}
 
 

@@ -94,9 +94,9 @@ def advise(
     changes = [*own, *(each for each in plans.suggestions if sorted(each.changes) not in known)]
     advice = [each for each in (_advice(job, change, assessor) for change in changes) if each is not None]
     fitting = [each for each in advice if each.fits]
+    shortfall = _shortfall(job, plans.closest, assessor) if plans.closest is not None else None
     if thorough and not fitting and not wishes.keeps("gpu.type"):
         fitting += _another_card(job, assessor)
-    shortfall = _shortfall(job, plans.closest, assessor) if plans.closest is not None and not fitting else None
     front = tuple(each for each in (_advice(job, change, assessor) for change in plans.front) if each is not None)
     rest = [each for each in advice if not each.fits]
     return Counsel(advice=(*fitting, *rest), shortfall=shortfall, front=front, plans=plans.considered)

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -23,10 +24,10 @@ from peakgate.client.render.answer import print_answer, print_error, print_line
 from peakgate.client.render.explanation import print_explanation
 from peakgate.client.render.jobs import print_jobs
 from peakgate.client.render.page import page, write_page
-from peakgate.client.render.suggestions import packed
 from peakgate.client.render.text import visible
 from peakgate.client.render.timeline import timeline_chart
 from peakgate.client.render.units import bar, count, gb, gb_and_gib, step_time
+from peakgate.v1.document import parse_job
 from peakgate.v1.prediction_pb2 import Peak, PredictResponse, Suggestion, TimelinePoint, Verdict
 from peakgate.v1.prediction_service_pb2 import PredictionSummary, Shortfall, SuggestResponse
 
@@ -243,21 +244,6 @@ def test_a_suggestion_says_its_room_and_what_it_takes() -> None:
         assert want in text
 
 
-@pytest.mark.parametrize(
-    ("parts", "width", "want"),
-    [
-        (["a: 1", "b: 2"], 20, ["a: 1, b: 2"]),
-        (["a: 1", "b: 2"], 10, ["a: 1,", "b: 2"]),
-        (["a: 1", "b: 2", "c: 3"], 11, ["a: 1, b: 2,", "c: 3"]),
-        (["a: 123456"], 4, ["a: 123456"]),
-        ([], 4, []),
-    ],
-)
-def test_assignments_are_packed_into_lines(parts: list[str], width: int, want: list[str]) -> None:
-    """None is broken, and a line with its comma stays within the width."""
-    assert packed(parts, width) == want
-
-
 def test_jobs_compare_prediction_and_observation() -> None:
     """A job that was seen shows by how much it was off; one that was not says so."""
     console, text = a_console()
@@ -380,8 +366,12 @@ def test_units(text: str, want: str) -> None:
 
 
 def test_changes_are_written_as_yaml() -> None:
-    """A change can be copied into the document: true, 4, flash."""
+    """A change can be pasted into the document: true, 4, a list."""
     suggestion = Suggestion(title="x")
     suggestion.changes["framework.compile"].bool_value = True
     suggestion.changes["batch.micro_batch_size"].number_value = 4
-    assert "batch.micro_batch_size: 4, framework.compile: true" in shown(an_answer(suggestions=[suggestion]))
+    suggestion.changes["framework.fused_kernels"].list_value.extend(["rms_norm", "swiglu"])
+    text = shown(an_answer(suggestions=[suggestion]))
+    pasted = "\n".join(line.strip() for line in text.splitlines() if re.match(r" +[a-z_]+\.[a-z_.]+: ", line))
+    job = parse_job({"model": {"preset": "gpt2"}, "batch": {"micro_batch_size": 8}} | yaml.safe_load(pasted))
+    assert (job.framework.compile, job.batch.micro_batch_size, [*job.framework.fused_kernels]) == (True, 4, ["rms_norm", "swiglu"])

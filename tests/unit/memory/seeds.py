@@ -7,6 +7,7 @@ from dataclasses import replace
 from tests.unit.memory.builders import category_bytes
 
 from peakgate.memory.blocks import Block
+from peakgate.memory.change import Value, with_changes
 from peakgate.memory.job import (
     Attention,
     Batch,
@@ -30,7 +31,8 @@ from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.resolve import resolve
+from peakgate.memory.step_time import Card, relative, sizes_of, step_time
+from peakgate.memory.suggest.space import plan_of as whole_plan
 from peakgate.memory.tape import Node, Operand, Parameter, Storage, Tape, Tensor
 
 S, B, H, A, LAYERS, VOCABULARY = 2048, 8, 2048, 16, 24, 50257
@@ -91,10 +93,8 @@ def layer_bytes(**changes: object) -> int:
 
 
 def plan_of(job: Job) -> Plan:
-    """The plan of a job on one GPU."""
-    architecture = describe(job.model).architecture
-    assert architecture is not None
-    return resolve(job, architecture, 1).plan
+    """The plan of a job."""
+    return whole_plan(job, describe(job.model))[0]
 
 
 def kept_by_kernel(name: str, shapes: dict[str, tuple[int, int, int]], width: int | None = None) -> int:
@@ -128,3 +128,14 @@ def with_model(job: Job, **changes: object) -> Job:
     """The job with other dimensions."""
     assert job.model.transformer is not None
     return replace(job, model=Model(transformer=replace(job.model.transformer, **changes)))  # type: ignore[arg-type]
+
+
+FLOPS_ALONE = Card(flops=1e12, memory_bandwidth=1e30, inside_node=1e30, between_nodes=1e30, to_host=1e30)
+"""A card on which memory and links cost nothing: times are then FLOP."""
+
+
+def relative_flops(job: Job, *changes: tuple[str, Value]) -> float:
+    """Hardware FLOP of the changed job over those of the job."""
+    before, after = (plan_of(each) for each in (job, with_changes(job, changes)))
+    times = [step_time(plan, sizes_of(plan), FLOPS_ALONE) for plan in (before, after)]
+    return float(relative(*times))

@@ -10,7 +10,7 @@ from peakgate.memory.context_parallel import KERNELS, context_dims
 from peakgate.memory.kernels import Kernel
 from peakgate.memory.plan import Degrees
 from peakgate.memory.predict import predict
-from peakgate.memory.step import saved_bytes_per_layer
+from peakgate.memory.saved_bytes import saved_bytes_per_layer
 
 RANKS: dict[str, Value] = {"parallelism.context": 4, "parallelism.world_size": 4, "batch.sequence_length": 512}
 WAYS = ("all-gather", "ring", "ulysses")

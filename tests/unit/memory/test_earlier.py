@@ -16,7 +16,8 @@ from peakgate.memory.library import KERNELS as ALL_KERNELS
 from peakgate.memory.pipeline import stages
 from peakgate.memory.predict import predict
 from peakgate.memory.profiles import profile_name
-from peakgate.memory.step import saved_bytes_per_layer, walk
+from peakgate.memory.saved_bytes import saved_bytes_per_layer
+from peakgate.memory.step import walk
 
 BERT = [row for row in rows("published_jobs") if str(at(row, "id")).startswith("hf-bertL-v100-")]
 

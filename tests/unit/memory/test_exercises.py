@@ -232,8 +232,7 @@ def test_every_k_layers() -> None:
 @pytest.mark.parametrize("layers", [24, 48, 80])
 def test_best_k_is_near_the_lessons_root(layers: int) -> None:
     """The best whole k is one of the two beside k* = √(Lc/A), and no peak is below 2√(LcA)."""
-    sizes = {"s": 2048, "b": 8, "h": 2048, "a": 16}
-    checkpoint, layer = activation_bytes(**sizes, mode="full"), activation_bytes(**sizes, mode="flash")
+    checkpoint, layer = (activation_bytes(s=2048, b=8, h=2048, a=16, mode=mode) for mode in ("full", "flash"))
     job, root = lesson_job(mode="flash", L=layers), math.sqrt(layers * checkpoint / layer)
     best = best_k(job)
     assert best in (math.floor(root), math.ceil(root))

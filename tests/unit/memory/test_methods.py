@@ -14,7 +14,8 @@ from peakgate.memory.methods.engine import DEFAULT_FRACTION
 from peakgate.memory.methods.rows import METHODS
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
-from peakgate.memory.suggest import fixes
+from peakgate.memory.suggest.plans import plans_of
+from peakgate.memory.suggest.wanted import Wanted
 
 TRACED = rows("traced_methods")
 NEAR = 1e-3
@@ -162,8 +163,10 @@ def test_a_loss_without_logits_needs_less(method: str) -> None:
 
 def test_a_fix_halves_the_stated_micro_batch() -> None:
     """Not the number of sequences that the method makes of it."""
-    changes = {path: value for fix in fixes(a_job({"method.name": "dpo"})) for path, value in fix.changes}
-    assert changes["batch.micro_batch_size"] == 1
+    job = a_job({"method.name": "dpo"})
+    needed = predict(job).required_bytes
+    plans = plans_of(job, lambda _: needed - 1, Wanted())
+    assert ("batch.micro_batch_size", 1) in [change for plan in plans.suggestions for change in plan.changes]
 
 
 def test_every_method_is_a_word_of_the_document() -> None:

@@ -147,10 +147,9 @@ def test_communication_hides_behind_the_backward_pass() -> None:
 
 def test_the_bubble_is_that_of_the_papers() -> None:
     """(p - 1) / (m·v) of the layers' time."""
-    sizes: dict[str, float] = {"pipeline": 4, "accumulation": 8}
     layers = 6 * LAYERS * LAYER_WEIGHTS * TOKENS / FLOPS / 4 + timed(pipeline=4).attention
-    assert timed(**sizes).pipeline_bubble == pytest.approx(3 * layers)
-    assert timed(**sizes, virtual_pipeline=3).pipeline_bubble == pytest.approx(layers)
+    assert timed(pipeline=4, accumulation=8).pipeline_bubble == pytest.approx(3 * layers)
+    assert timed(pipeline=4, accumulation=8, virtual_pipeline=3).pipeline_bubble == pytest.approx(layers)
     assert timed().pipeline_bubble == 0
 
 

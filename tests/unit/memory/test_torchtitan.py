@@ -14,7 +14,7 @@ from peakgate.memory.job import Job
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
 from peakgate.memory.profiles import profile_name
-from peakgate.memory.step import saved_bytes_per_layer
+from peakgate.memory.saved_bytes import saved_bytes_per_layer
 
 GIB = 1 << 30
 

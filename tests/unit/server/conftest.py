@@ -12,6 +12,7 @@ from peakgate.memory.cards import Card as Catalogued
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.job import Attention, Batch, Checkpointing, Framework, Gpu, Job, Model, Node, Offload
 from peakgate.memory.prediction import Change, FieldError, JobError, LedgerLine, Prediction, TimelinePoint
+from peakgate.memory.suggest.wanted import LimitOf, Plans, Wanted
 from peakgate.server.assess import Assessor
 from peakgate.server.memory import Changes, MemoryModel
 from peakgate.server.policy import Policy
@@ -101,13 +102,16 @@ def favourable(job: Job) -> Changes:
     return tuple(changes)
 
 
-def fixes(job: Job) -> tuple[Change, ...]:
-    """An illegal one, a small one, a large one."""
-    return (
+def plans(job: Job, limit_of: LimitOf, wanted: Wanted) -> Plans:
+    """An illegal one, a small one, a large one: those that fit, and the last where neither does."""
+    listed = (
         Change(title="thirteen", changes=(("batch.micro_batch_size", 13),), relative_step_time=1.0, why="illegal"),
         Change(title="flash", changes=(("attention.implementation", "flash"),), relative_step_time=1.0, why="no scores"),
         Change(title="full checkpointing", changes=(("checkpointing.mode", "full"),), relative_step_time=1.33, why="recomputes"),
     )
+    legal = [(change, predict(with_changes(job, change.changes))) for change in listed[1:]]
+    fitting = [change for change, figures in legal if figures.required_bytes <= limit_of(figures.group)]
+    return Plans(suggestions=(listed[0], *fitting)[: wanted.most], closest=None if fitting else listed[2], considered=len(listed))
 
 
 def changed(job: Job, changes: Iterable[tuple[str, Value]], /) -> Job:
@@ -126,7 +130,7 @@ MODEL = MemoryModel(
     capacity_of=capacity_of,
     favourable=favourable,
     with_changes=changed,
-    fixes=fixes,
+    plans=plans,
     version="test",
     cards=lambda _: cards(),
 )

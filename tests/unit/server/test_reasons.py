@@ -20,7 +20,7 @@ AJob = Callable[..., Job]
 def reason_for(job: Job, assessor: Assessor) -> str:
     """The reason that a submitter reads."""
     assessment = assessor.assess(job)
-    return reason(decide(job, assessment, assessor), assessment, advise(job, assessment, assessor))
+    return reason(decide(job, assessment, assessor), assessment, advise(job, assessment, assessor).advice)
 
 
 def warnings_for(job: Job, assessor: Assessor) -> tuple[str, ...]:

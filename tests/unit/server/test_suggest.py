@@ -1,90 +1,65 @@
-"""Changes that make a job fit."""
+"""Changes that make a job fit: what the memory model found, each predicted again before it is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import Change
+from peakgate.memory.suggest.wanted import LimitOf, Plans, Wanted
 from peakgate.server.assess import Assessor
 from peakgate.server.memory import Changes
-from peakgate.server.suggest import Advice, advise
+from peakgate.server.suggest import ASKED, UNASKED, Counsel, advise
+from peakgate.server.wishes import Wishes
 
 GB = 1_000_000_000
 AJob = Callable[..., Job]
 
 
+def counsel(job: Job, assessor: Assessor, deciding: Changes = (), **more: object) -> Counsel:
+    """What is advised."""
+    return advise(job, assessor.assess(job), assessor, deciding, **more)  # type: ignore[arg-type]
+
+
 def titles(job: Job, assessor: Assessor) -> list[tuple[str, bool]]:
-    """What is advised, in order."""
-    return [(each.title, each.fits) for each in advise(job, assessor.assess(job), assessor)]
+    """The titles in order, and whether each fits."""
+    return [(each.title, each.fits) for each in counsel(job, assessor).advice]
 
 
-def test_illegal_changes_are_left_out_and_the_order_is_kept(a_job: AJob, assessor: Assessor) -> None:
-    """Both legal fixes are enough: the cheaper one stays first."""
+def finding(assessor: Assessor, *changes: Change, closest: Change | None = None) -> Assessor:
+    """With a memory model that finds these plans."""
+    return replace(assessor, memory=replace(assessor.memory, plans=lambda *_: Plans(suggestions=changes, closest=closest, considered=7)))
+
+
+def test_illegal_plans_are_left_out_and_the_order_is_kept(a_job: AJob, assessor: Assessor) -> None:
+    """Both legal ones are enough: the cheaper one stays first."""
     assert titles(a_job(sequences=5, memory_bytes=25 * GB), assessor) == [("flash", True), ("full checkpointing", True)]
 
 
-def test_changes_that_fit_come_first(a_job: AJob, assessor: Assessor) -> None:
-    """Flash is cheaper and not enough."""
-    assert titles(a_job(sequences=5, memory_bytes=16 * GB), assessor) == [("full checkpointing", True), ("flash", False)]
-
-
-def test_changes_are_added_up_when_none_is_enough(a_job: AJob, assessor: Assessor) -> None:
-    """100 GB of activations on a card with 3 GB left for them."""
-    found = titles(a_job(sequences=10, memory_bytes=13 * GB), assessor)
-    assert found == [("flash + full checkpointing", True), ("flash", False), ("full checkpointing", False)]
-
-
-def a_plan(job: Job, assessor: Assessor, *changes: Change) -> Advice:
-    """The first advice when the memory model lists these changes."""
-    listing = replace(assessor, memory=replace(assessor.memory, fixes=lambda _: changes))
-    return advise(job, listing.assess(job), listing)[0]
-
-
-def a_change(path: str, value: str | int, step_time: float = 1.0) -> Change:
-    """A change of one field, named by it."""
-    return Change(title=f"{path}={value}", changes=((path, value),), relative_step_time=step_time, why="")
-
-
-HALVES = tuple(a_change("batch.micro_batch_size", size) for size in (4, 2, 1))
-FLASH = a_change("attention.implementation", "flash", 1.5)
-FULL = a_change("checkpointing.mode", "full", 1.33)
-
-
-def test_a_sum_holds_the_last_value_of_a_field_only(a_job: AJob, assessor: Assessor) -> None:
-    """Eight sequences on the way to one: the plan says one, and neither its title nor its changes speak of four or two."""
-    plan = a_plan(a_job(sequences=8, memory_bytes=13 * GB), assessor, *HALVES, FLASH)
-    assert plan.title == "batch.micro_batch_size=1 + attention.implementation=flash"
-    assert plan.changes == (("batch.micro_batch_size", 1), ("attention.implementation", "flash"))
-    assert plan.fits
-
-
-def test_a_sum_leaves_out_what_is_not_needed(a_job: AJob, assessor: Assessor) -> None:
-    """Flash helps and is not enough; in the end smaller pieces and recomputation fit without it, and the step time is theirs alone."""
-    plan = a_plan(a_job(sequences=8, memory_bytes=12 * GB), assessor, FLASH, *HALVES[:2], FULL)
-    assert plan.title == "batch.micro_batch_size=2 + checkpointing.mode=full"
-    assert (plan.fits, plan.relative_step_time) == (True, 1.33)
-
-
-def test_the_step_time_of_a_sum_is_unknown_when_that_of_a_part_is(a_job: AJob, assessor: Assessor) -> None:
-    """A product with an unknown factor is not estimated."""
-    plan = a_plan(a_job(sequences=10, memory_bytes=13 * GB), assessor, replace(FLASH, relative_step_time=0.0), FULL)
-    assert (plan.fits, plan.relative_step_time) == (True, 0.0)
+def test_a_plan_that_does_not_fit_when_it_is_predicted_again_is_last(a_job: AJob, assessor: Assessor) -> None:
+    """Whatever the search said of it: the whole path decides."""
+    small = Change(title="small", changes=(("batch.micro_batch_size", 4),), relative_step_time=1.0, why="")
+    full = Change(title="full", changes=(("checkpointing.mode", "full"),), relative_step_time=1.3, why="")
+    found = titles(a_job(sequences=5, memory_bytes=16 * GB), finding(assessor, small, full))
+    assert found == [("full", True), ("small", False)]
 
 
 def test_what_decides_comes_before_every_change(a_job: AJob, assessor: Assessor) -> None:
     """To state the field costs nothing; it fits, and is not listed twice."""
     job = a_job(sequences=5, checkpointing=None, memory_bytes=25 * GB)
-    advice = advise(job, assessor.assess(job), assessor, (("checkpointing.mode", "full"),))
-    assert [(each.title, each.fits) for each in advice] == [("full checkpointing", True), ("flash", True)]
+    first, second = counsel(job, assessor, (("checkpointing.mode", "full"),)).advice
+    assert first.title == "state checkpointing.mode, if that is what the job does"
+    assert (first.changes, second.title) == ((("checkpointing.mode", "full"),), "flash")
 
 
 def test_several_fields_that_decide_are_one_suggestion(a_job: AJob, assessor: Assessor) -> None:
-    """No change of the list is the same, so the suggestion is to state them."""
+    """They decide together."""
     job = a_job(sequences=10, attention=None, checkpointing=None, memory_bytes=13 * GB)
     deciding: Changes = (("attention.implementation", "flash"), ("checkpointing.mode", "full"))
-    first = advise(job, assessor.assess(job), assessor, deciding)[0]
+    first = counsel(job, assessor, deciding).advice[0]
     assert (first.changes, first.fits) == (deciding, True)
     assert first.title.startswith("state attention.implementation and checkpointing.mode")
 
@@ -95,11 +70,69 @@ def test_an_offload_that_a_node_cannot_hold_may_be_left_out(a_job: AJob, assesso
     assert first == ("optimizer states stay on the GPU", True)
 
 
-def test_nothing_is_added_up_when_all_of_it_is_not_enough(a_job: AJob, assessor: Assessor) -> None:
-    """The states pass the card."""
-    assert [fits for _, fits in titles(a_job(memory_bytes=9 * GB), assessor)] == [False, False]
-
-
 def test_expandable_segments_come_first_where_the_allocator_would_retry(a_job: AJob, assessor: Assessor) -> None:
     """The job fits; what slows it down can be avoided."""
     assert titles(a_job(memory_bytes=22 * GB), assessor)[0][0].startswith("expandable segments")
+
+
+def test_what_must_stay_is_not_offered(a_job: AJob, assessor: Assessor) -> None:
+    """Nor is what the service itself would say."""
+    job = a_job(memory_bytes=22 * GB)
+    kept = counsel(job, assessor, wishes=Wishes(keep=("framework",))).advice
+    assert not [each for each in kept if each.title.startswith("expandable")]
+
+
+def test_headroom_is_what_the_changed_job_leaves(a_job: AJob, assessor: Assessor) -> None:
+    """Usable bytes less the bound, on the card that the changed job asks for."""
+    job = a_job(sequences=5, memory_bytes=25 * GB)
+    for each in counsel(job, assessor).advice:
+        assert each.headroom_bytes == assessor.assess(job).usable_bytes - each.bound_bytes > 0
+
+
+def test_where_nothing_fits_the_shortfall_is_said(a_job: AJob, assessor: Assessor) -> None:
+    """In bytes and with the largest line of the ledger of the plan that comes nearest."""
+    job = a_job(memory_bytes=9 * GB)
+    found = counsel(job, assessor)
+    assert found.advice == ()
+    assert found.shortfall is not None
+    changed = assessor.changed(job, found.shortfall.closest.changes)
+    assert changed is not None
+    assert found.shortfall.bytes == changed.bound_bytes - changed.usable_bytes > 0
+    assert found.shortfall.largest == max(changed.prediction.ledger, key=lambda line: line.bytes)
+
+
+def test_another_card_is_offered_last_and_beside_the_shortfall(a_job: AJob, assessor: Assessor) -> None:
+    """Only when suggestions are asked for; it alters the GPUs."""
+    job = a_job(memory_bytes=9 * GB)
+    assert not counsel(job, assessor).advice
+    found = counsel(job, assessor, thorough=True)
+    assert [(each.alters, each.fits) for each in found.advice] == [("gpus", True)]
+    assert found.shortfall is not None
+
+
+@pytest.mark.parametrize(("thorough", "want_most"), [(False, UNASKED), (True, ASKED)])
+def test_a_search_that_is_asked_for_is_wider(a_job: AJob, assessor: Assessor, *, thorough: bool, want_most: int) -> None:
+    """And knows what may be altered and what must stay."""
+    asked: list[Wanted] = []
+
+    def plans(_: Job, limit_of: LimitOf, wanted: Wanted) -> Plans:
+        asked.append(wanted)
+        assert limit_of("any") > 0
+        return Plans()
+
+    watching = replace(assessor, memory=replace(assessor.memory, plans=plans))
+    counsel(a_job(), watching, wishes=Wishes(allow=frozenset({"numerics"}), keep=("batch",), pareto=True), thorough=thorough)
+    (wanted,) = asked
+    assert (wanted.most, wanted.thorough, wanted.front, wanted.allow) == (want_most, thorough, True, frozenset({"numerics"}))
+    assert wanted.keeps("batch.micro_batch_size")
+    assert not wanted.keeps("attention.implementation")
+
+
+def test_the_largest_requirement_is_the_last_whose_bound_fits(assessor: Assessor) -> None:
+    """One byte more and the bound passes the card."""
+    largest = assessor.largest_requirement("huggingface/none/bfloat16", usable_bytes=80 * GB)
+    bounds = [
+        assessor.snapshot.bound(group="huggingface/none/bfloat16", required_bytes=largest + more, coverage=assessor.policy.coverage)
+        for more in (0, 1)
+    ]
+    assert bounds[0].bound_bytes <= 80 * GB < bounds[1].bound_bytes

@@ -48,6 +48,27 @@ def test_what_is_not_stated_stays_unset() -> None:
     assert not job.HasField("lora")
 
 
+def test_a_key_with_dots_is_a_path() -> None:
+    """As a suggestion writes it; it wins over the block that it is pasted behind, and leaves the rest of it alone."""
+    blocks = a_document(batch={"micro_batch_size": 8, "sequence_length": 64}, parallelism={"tensor": 2})
+    job = parse_job({**blocks, "batch.micro_batch_size": 4, "framework.megatron.cross_entropy_fusion": True})
+    assert (job.batch.micro_batch_size, job.batch.sequence_length, job.parallelism.tensor) == (4, 64, 2)
+    assert job.framework.megatron.cross_entropy_fusion
+
+
+@pytest.mark.parametrize(
+    ("document", "want_path"),
+    [
+        (a_document(**{"batch.micro_batch": 4}), "batch.micro_batch"),
+        (a_document(name="a", **{"name.first": "b"}), "name.first"),
+        (a_document(**{"attention.implementation.kind": "flash"}), "attention.implementation"),
+    ],
+)
+def test_a_path_that_is_no_field_is_named(document: dict[str, object], want_path: str) -> None:
+    """As any unknown key is."""
+    assert want_path in bad_fields(document)
+
+
 def test_an_empty_mapping_is_stated() -> None:
     """`lora: {}` asks for LoRA with its defaults."""
     assert parse_job(a_document(lora={})).HasField("lora")

@@ -20,7 +20,7 @@ HEADS = ("Bound", "Step time", "Plan")
 def print_advice(console: Console, label: str, advice: SuggestResponse) -> None:
     """The job as it is, each change with its result, what is missing where nothing fits, then the limits."""
     print_verdict(console, label, advice.prediction)
-    print_suggestions(console, advice.suggestions)
+    print_suggestions(console, advice.suggestions, reasons=True)
     if advice.HasField("shortfall"):
         _print_shortfall(console, advice.shortfall, advice.plans)
     _print_front(console, advice)

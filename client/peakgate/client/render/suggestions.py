@@ -15,25 +15,27 @@ from peakgate.v1.prediction_pb2 import Suggestion
 _INDENT = 4
 
 
-def print_suggestions(console: Console, suggestions: Iterable[Suggestion], most: int | None = None) -> None:
-    """Changes, best first; when there are more than `most`, the verb that shows all is named."""
+def print_suggestions(console: Console, suggestions: Iterable[Suggestion], most: int | None = None, *, reasons: bool = False) -> None:
+    """Changes, best first, with their `reasons` if wanted; when there are more than `most`, the verb that shows all is named."""
     rows = list(suggestions)
     if not rows:
         return
     console.print("\n  What would change it: upper bound, room on the card, step time")
     for number, each in enumerate(rows[:most], start=1):
-        print_suggestion(console, each, f"{number}.")
+        print_suggestion(console, each, f"{number}.", reasons=reasons)
     if most is not None and len(rows) > most:
         console.print(f"    and {len(rows) - most} more: `peakgate suggest` lists all of them")
 
 
-def print_suggestion(console: Console, suggestion: Suggestion, mark: str) -> None:
+def print_suggestion(console: Console, suggestion: Suggestion, mark: str, *, reasons: bool = False) -> None:
     """Title, figures, the fields to write, and what it takes."""
     indent = _INDENT + len(mark) + 1
     print_hanging(console, escape(suggestion.title), escape(mark))
     console.print(f"{' ' * indent}{_figures(suggestion)}", soft_wrap=True)
-    for line in packed(assignments(suggestion), console.width - indent):
+    for line in assignments(suggestion):
         console.print(f"{' ' * indent}[dim]{escape(line)}[/]", soft_wrap=True)
+    if reasons and suggestion.why:
+        print_hanging(console, escape(suggestion.why), "-", indent)
     for condition in suggestion.conditions:
         print_hanging(console, escape(condition), "if", indent)
     if suggestion.alters:
@@ -70,18 +72,6 @@ def changes_text(suggestion: Suggestion) -> str:
 def assignments(suggestion: Suggestion) -> list[str]:
     """The fields to write, each with its value."""
     return [f"{path}: {_word(plain_value(suggestion.changes[path]))}" for path in sorted(suggestion.changes)]
-
-
-def packed(parts: Iterable[str], width: int) -> list[str]:
-    """The parts in lines of at most `width`, a comma after each but the last; a part is never broken."""
-    lines: list[str] = []
-    for part in parts:
-        longer = f"{lines[-1]}, {part}" if lines else part
-        if lines and len(longer) < width:  # a comma may follow
-            lines[-1] = longer
-        else:
-            lines = [*lines[:-1], *(f"{line}," for line in lines[-1:]), part]
-    return lines
 
 
 def _word(value: object) -> str:

@@ -10,7 +10,7 @@ LITTLE = 0.002
 MORE: dict[str, str] = {
     "products": "matrix products take {more} longer: fewer rows or narrower matrices a GPU",
     "attention": "the attention core takes {more} of a step longer",
-    "elementwise": "{more} more time for norms, activations and additions",
+    "elementwise": "{more} more time for what only moves memory: norms, activations, additions, weights made whole",
     "loss": "{more} more time for the loss",
     "recompute": "{more} more time for recomputation",
     "accumulation": "{more} more time for adding up gradients over micro-batches",

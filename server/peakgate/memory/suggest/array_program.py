@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from peakgate.memory.allocator import MIB, OWN_SEGMENT_FROM, ROUND, SEGMENT_ROUND
 from peakgate.memory.forms import added
-from peakgate.memory.program import Program
+from peakgate.memory.program import Program, made_of
 from peakgate.memory.trace import Comparison, Terms
 
 Integers = NDArray[np.int64]
@@ -50,10 +50,9 @@ class ArrayProgram(Program):
         figures = "".join(f"{self.expression(terms)}, " for terms in plain)
         highest = "".join(f"h{group}, " for group in range(len(groups)))
         head = f"def evaluate({', '.join(f'f{number}' for number in range(variables))}):"
-        body = "\n ".join((head, "ok = ones(len(f0), dtype=bool)", *self.lines, f"return ok, ({figures}{highest})"))
-        names: dict[str, EvaluateArrays] = {"ones": np.ones, "maximum": np.maximum, "where": np.where, "bits": _bits}  # type: ignore[dict-item]
-        exec(compile(body, "<compiled plans>", "exec"), names)  # noqa: S102 - only numbers and names made here
-        return names["evaluate"]
+        lines = (head, "ok = ones(len(f0), dtype=bool)", *self.lines, f"return ok, ({figures}{highest})")
+        evaluate: EvaluateArrays = made_of(lines, ones=np.ones, maximum=np.maximum, where=np.where, bits=_bits)
+        return evaluate
 
     def rounded(self, kind: str, name: str, of: str, by: str) -> list[str]:
         """A rounded part, by its kind."""

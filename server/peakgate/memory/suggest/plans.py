@@ -9,7 +9,7 @@ from peakgate.memory.job import Job
 from peakgate.memory.prediction import Change
 from peakgate.memory.suggest.front import front
 from peakgate.memory.suggest.levers import FASTER, options_of
-from peakgate.memory.suggest.search import Found, Result, found_at, search
+from peakgate.memory.suggest.search import Found, found_at, search
 from peakgate.memory.suggest.space import Space, is_wanted, space_of
 from peakgate.memory.suggest.wanted import LimitOf, Plans, Wanted
 from peakgate.memory.suggest.wording import change_of
@@ -36,29 +36,30 @@ def plans_of(job: Job, limit_of: LimitOf, wanted: Wanted) -> Plans:
     if space is None:
         return Plans()
     choices = THOROUGH if wanted.thorough else QUICK
-    own = space.evaluate(())
+    own, closest = space.evaluate(()), None
     if own is not None and own.fits[0]:
-        found, result = _for_one_that_fits(space, int(own.required[0]), wanted, choices)
+        found = _for_one_that_fits(space, int(own.required[0]), wanted, choices)
     else:
         result = search(space, most=wanted.most, choices=choices)
         found = [change_of(space, each) for each in result.found]
+        closest = result.closest if not found else None
         if len(found) < ENOUGH and wanted.thorough:
             found += _on_more_gpus(job, limit_of, wanted, choices)
     return Plans(
         suggestions=tuple(found[: wanted.most]),
-        closest=None if found or result.closest is None else change_of(space, result.closest),
+        closest=change_of(space, closest) if closest is not None else None,
         front=tuple(change_of(space, each) for each in front(space, choices)) if wanted.front else (),
         considered=space.plans,
     )
 
 
-def _for_one_that_fits(space: Space, required_bytes: int, wanted: Wanted, choices: int) -> tuple[list[Change], Result]:
+def _for_one_that_fits(space: Space, required_bytes: int, wanted: Wanted, choices: int) -> list[Change]:
     """What is faster and still fits, then what needs less."""
     faster = sorted(_faster(space, wanted), key=lambda each: each.rank)[: wanted.most // 2]
     roomier = replace(space, limit_of=lambda group: min(space.limit_of(group), int(ROOM * required_bytes)), known={})
     result = search(roomier, most=wanted.most, choices=choices)
     known = [each.changes for each in faster]
-    return [change_of(space, each) for each in (*faster, *(each for each in result.found if each.changes not in known))], result
+    return [change_of(space, each) for each in (*faster, *(each for each in result.found if each.changes not in known))]
 
 
 def _faster(space: Space, wanted: Wanted) -> Iterator[Found]:

@@ -22,6 +22,7 @@ from peakgate.memory.not_counted.model import of_description
 from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError
+from peakgate.memory.profiles import profile_of
 from peakgate.memory.resolve import resolve
 from peakgate.memory.runtime import context_bytes, workspace_bytes
 from peakgate.memory.step_time import Card, Sizes, StepTime, card_of, sizes_of, step_time
@@ -144,7 +145,8 @@ class Space:
             found = figures_of(plan, numbers)
         except UntraceableError:
             return self._one_by_one(words, numbers)
-        return found.required + plan.context_bytes, found.host
+        context = plan.context_bytes if profile_of(plan.profile).context else 0
+        return found.required + context, found.host
 
     def _one_by_one(self, words: Changes, numbers: dict[str, Integers]) -> tuple[Integers, Integers]:
         size = len(numbers["micro_batch"])

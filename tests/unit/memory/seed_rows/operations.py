@@ -8,7 +8,21 @@ from typing import Any
 import pytest
 from tests.unit.memory.builders import category_bytes
 from tests.unit.memory.seed_rows.registry import near, row
-from tests.unit.memory.seeds import AS2B, SBH, A, B, H, S, activations, kept_by_block, kept_by_kernel, layer_bytes, states, textbook_job
+from tests.unit.memory.seeds import (
+    AS2B,
+    SBH,
+    A,
+    B,
+    H,
+    S,
+    activations,
+    kept_by_block,
+    kept_by_kernel,
+    layer_bytes,
+    relative_flops,
+    states,
+    textbook_job,
+)
 
 from peakgate.memory.job import (
     Checkpointing,
@@ -16,7 +30,6 @@ from peakgate.memory.job import (
 )
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.predict import predict
-from peakgate.memory.suggest import FULL_CHECKPOINTING_TIME, fixes
 
 
 # ---- what an operation keeps
@@ -109,7 +122,7 @@ def _(inputs: dict[str, Any], expect: dict[str, Any], tolerance: float) -> None:
     near((more[1] - more[0]) / (s * h), expect["sbh"], tolerance)
     whole = layer_bytes(hidden=h, heads=a, sequence=s, micro_batch=1)
     near((whole - 34 * s * h) / whole, expect["core_share"], tolerance)
-    cost = next(c for c in fixes(textbook_job(hidden=h, heads=a, sequence=s)) if c.title.startswith("selective")).relative_step_time
+    cost = relative_flops(textbook_job(hidden=h, heads=a, sequence=s, vocabulary=1), ("checkpointing.mode", "selective"))
     near(cost - 1, expect["extra_flops"], tolerance)
 
 
@@ -119,7 +132,11 @@ def _(inputs: dict[str, Any], expect: dict[str, Any], tolerance: float) -> None:
     full = Checkpointing(mode="full")
     more = [activations(predict(textbook_job(layers=n, checkpointing=full))) for n in (5, 6)]
     near((more[1] - more[0]) / SBH, expect["sbh"], tolerance)
-    near(FULL_CHECKPOINTING_TIME - 1, expect["extra_flops"], tolerance)
+    near(
+        relative_flops(textbook_job(hidden=1 << 14, vocabulary=128, sequence=128), ("checkpointing.mode", "full")) - 1,
+        expect["extra_flops"],
+        tolerance,
+    )
 
 
 @row("s1-act-no-dropout")

@@ -8,7 +8,19 @@ from typing import Any
 
 from tests.unit.memory.builders import category_bytes
 from tests.unit.memory.seed_rows.registry import GB, GIB, near, row
-from tests.unit.memory.seeds import SBH, B, S, activations, kept_by_block, kept_by_kernel, layer_bytes, states, textbook_job
+from tests.unit.memory.seeds import (
+    SBH,
+    B,
+    S,
+    activations,
+    kept_by_block,
+    kept_by_kernel,
+    layer_bytes,
+    plan_of,
+    relative_flops,
+    states,
+    textbook_job,
+)
 
 from peakgate.memory.job import (
     Batch,
@@ -23,7 +35,7 @@ from peakgate.memory.lengths import sequence_of
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.meter import Meter
 from peakgate.memory.predict import predict
-from peakgate.memory.suggest import FULL_CHECKPOINTING_TIME, fixes
+from peakgate.memory.suggest.levers import OPTIONS
 from peakgate.memory.tape import Node, Storage, Tape, Tensor
 
 
@@ -232,7 +244,7 @@ def _(inputs: dict[str, Any], expect: dict[str, Any], tolerance: float) -> None:
     """Rebuilding the core: 4bs²h FLOPs beside 72bsh²; the suggestion's cost counts the whole step."""
     s, h = inputs["s"], inputs["h"]
     near(4 * s * s * h / (72 * s * h * h), expect["ratio"], tolerance)
-    cost = next(c for c in fixes(textbook_job(hidden=h, heads=96, sequence=s)) if c.title.startswith("selective")).relative_step_time - 1
+    cost = relative_flops(textbook_job(hidden=h, heads=96, sequence=s), ("checkpointing.mode", "selective")) - 1
     assert 0.9 * expect["ratio"] < cost < expect["ratio"]
 
 
@@ -240,27 +252,16 @@ def _(inputs: dict[str, Any], expect: dict[str, Any], tolerance: float) -> None:
 def _(*_: Any) -> None:
     """A plan's cost counts useful FLOPs: recomputed ones make the step longer and are no progress."""
     useful, done = 6, 8
-    near(FULL_CHECKPOINTING_TIME, done / useful, 0)
+    wide = textbook_job(hidden=1 << 14, vocabulary=128, sequence=128)
+    near(relative_flops(wide, ("checkpointing.mode", "full")), done / useful, 0.005)
 
 
 @row("s1-fix-order")
 def _(*_: Any) -> None:
-    """The fixes come in the seed's order of cost."""
+    """The levers stand in the seed's order, which decides between plans of equal cost; `test_step_time.py` holds the costs against it."""
     job = replace(textbook_job(parallelism=Parallelism(world_size=8, sharding="ddp")), gpu=Gpu(type="h100-80gb", count=8))
-    titles = [change.title for change in fixes(job)]
-    first = [
-        next(i for i, title in enumerate(titles) if title.startswith(start))
-        for start in (
-            "FlashAttention",
-            "selective",
-            "ZeRO-1",
-            "ZeRO-2",
-            "micro-batch",
-            "full activation",
-            "ZeRO-3",
-            "tensor",
-            "pipeline",
-            "offload",
-        )
-    ]
+    plan = plan_of(job)
+    titles = [option.title for option in OPTIONS if plan.framework in option.frameworks and option.applies(job, plan)]
+    order = ("FlashAttention", "selective", "ZeRO-1", "ZeRO-2", "full activation", "ZeRO-3", "tensor", "pipeline", "offload")
+    first = [next(i for i, title in enumerate(titles) if title.startswith(start)) for start in order]
     assert first == sorted(first)
