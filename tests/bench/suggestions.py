@@ -16,6 +16,7 @@ from functools import lru_cache
 from tests.bench.accuracy import Json, at, rows
 
 from peakgate.calibration import Calibrator
+from peakgate.server.convert import job_from_message
 from peakgate.server.judge import Judge
 from peakgate.server.memory import memory_model
 from peakgate.server.policy import Policy
@@ -29,6 +30,9 @@ PARTS = ("batch", "attention", "checkpointing", "optimizer", "offload", "paralle
 
 TRAINING_ITSELF = "batch.sequence_length"
 """A field of those parts that no word of `allow` lets a suggestion change: other text is trained on then."""
+
+FOLLOWING = ("parallelism.shard_degree", "batch.gradient_accumulation_steps")
+"""What follows from another field of the same part."""
 
 FIRST = 3
 """Suggestions that a person reads."""
@@ -56,14 +60,10 @@ class Advised:
 
     @property
     def top(self) -> Top:
-        """What becomes of the first suggestion."""
-        if self.answer.verdict == Verdict.VERDICT_ADMIT:
-            return Top.ADMITTED
-        if self.first is not None and self.first.verdict == Verdict.VERDICT_ADMIT:
-            return Top.FITS
-        if self.first is not None and self.suggestions[0].fits:
-            return Top.FAILS
-        return Top.NOT_COUNTED if self.answer.verdict == Verdict.VERDICT_UNDECIDED else Top.NOTHING
+        """What becomes of the first suggestion for a job that needs one."""
+        if self.first is None or not self.suggestions[0].fits:
+            return Top.NOTHING
+        return Top.FITS if self.first.verdict == Verdict.VERDICT_ADMIT else Top.FAILS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +80,20 @@ class Pair:
         return str(at(self.row, "id")), str(at(self.sibling, "id"))
 
     @property
+    def alters_training(self) -> bool:
+        """Whether the sibling trains on other text."""
+        return TRAINING_ITSELF in self.paths
+
+    @property
     def field(self) -> str:
-        """The field that was changed: of batches and of degrees others follow from it."""
-        following = ("parallelism.shard_degree", "batch.gradient_accumulation_steps")
-        return next((path for path in self.paths if path not in following), self.paths[0])
+        """The field that was changed: of degrees, and of batches, others follow from it."""
+        return next(path for path in self.paths if path not in FOLLOWING)
 
     @property
     def change(self) -> str:
         """The field with both values."""
-        return f"{self.field} {_word(at(self.row, f'job.{self.field}'))} → {_word(at(self.sibling, f'job.{self.field}'))}"
+        path = TRAINING_ITSELF if self.alters_training else self.field
+        return f"{path} {_word(at(self.row, f'job.{path}'))} → {_word(at(self.sibling, f'job.{path}'))}"
 
 
 def out_of_memory() -> list[Json]:
@@ -126,6 +131,19 @@ def _differing(one: Mapping[str, object], other: Mapping[str, object]) -> tuple[
     return tuple(sorted(path for path in one.keys() | other.keys() if one.get(path) != other.get(path)))
 
 
+def top(row: Json) -> Top:
+    """What becomes of a row's first suggestion; whether it needs one and can have one is told without a search."""
+    return unasked(row) or advised(row).top
+
+
+def unasked(row: Json) -> Top | None:
+    """Why nothing is searched for a row; None: a search may help."""
+    judge = _judge()
+    if judged(_job(row)).verdict == Verdict.VERDICT_ADMIT:
+        return Top.ADMITTED
+    return Top.NOT_COUNTED if judge.memory.predict(job_from_message(parse_job(_job(row)))).undecided else None
+
+
 def advised(row: Json) -> Advised:
     """What the service suggests for a row, the answer that the command `peakgate suggest` prints."""
     return _advised(json.dumps(_job(row), sort_keys=True))
@@ -146,11 +164,6 @@ def _advised(text: str) -> Advised:
 def judged(document: Mapping[str, object]) -> PredictResponse:
     """The service's verdict on a job document."""
     return _judge().judge(parse_job(document).SerializeToString(deterministic=True)).answer
-
-
-def admitted(row: Json) -> bool:
-    """Whether a row is admitted as it is; no search is needed to tell."""
-    return judged(_job(row)).verdict == Verdict.VERDICT_ADMIT
 
 
 def changed(document: Mapping[str, object], suggestion: Suggestion) -> dict[str, object]:
@@ -184,37 +197,48 @@ def _word(value: object) -> str:
 PAIR_HEAD = ("out of memory", "ran", "field", "place", "what is suggested")
 
 
-def pair_line(pair: Pair, *, ask_admitted: bool) -> tuple[str, str, str, str, str]:
-    """One line of the table of pairs. A row that is admitted needs no change; `ask_admitted` asks for one nevertheless."""
-    names = (*pair.names, pair.change)
-    if pair.field == TRAINING_ITSELF:
-        return *names, "–", "none: it changes what is trained on"
-    if not ask_admitted and admitted(pair.row):
-        return *names, "–", str(Top.ADMITTED)
+def pair_line(pair: Pair, *, ask_all: bool) -> tuple[str, str, str, str, str]:
+    """One line of the table of pairs. `ask_all` searches for rows as well that are admitted or not counted, which need or have no fit."""
+    names, why = (*pair.names, pair.change), unasked(pair.row)
+    if pair.alters_training:
+        return *names, "–", f"nothing: other text would be trained on{_longest(pair.row) if why is None else ''}"
+    if why is not None and not ask_all:
+        return *names, "–", str(why)
     suggestions = advised(pair.row).suggestions
     found = place(pair, suggestions)
     return *names, str(found or "–"), words(suggestions[found - 1]) if found else "no suggestion changes this field"
 
 
+def _longest(row: Json) -> str:
+    """What a submitter gets who asks for it."""
+    solved = _judge().advise(parse_job(_job(row)), TRAINING_ITSELF).solved
+    return f"; `--solve {TRAINING_ITSELF}` answers {solved.value if solved.limit else 'that none fits'}"
+
+
 def top_line(row: Json) -> tuple[str, str, str]:
     """One line of the table of rows that ran out of memory: id, what becomes of the first suggestion, its words or what is short."""
-    found = advised(row)
-    if found.top is Top.ADMITTED:
-        return str(at(row, "id")), str(found.top), f"bound {found.answer.peak.bound_bytes / 1e9:.1f} GB"
+    name, found = str(at(row, "id")), advised(row)
     if found.suggestions:
-        return str(at(row, "id")), str(found.top), words(found.suggestions[0])
+        return name, str(top(row)), words(found.suggestions[0])
     short = f"{found.shortfall.bytes / 1e9:.1f} GB short with {found.shortfall.closest.title}" if found.shortfall else found.answer.reason
-    return str(at(row, "id")), str(found.top), short
+    return name, str(top(row)), short
 
 
 def counts_line() -> str:
     """The figures in one line."""
-    tops = [Top.ADMITTED if admitted(row) else advised(row).top for row in out_of_memory()]
-    every = [pair for pair in pairs() if pair.field != TRAINING_ITSELF]
-    asked = [pair for pair in every if not admitted(pair.row)]
-    found = sum(0 < place(pair, advised(pair.row).suggestions) <= FIRST for pair in asked)
+    tops = [top(row) for row in out_of_memory()]
+    admitted, uncounted, fitting = (tops.count(kind) for kind in (Top.ADMITTED, Top.NOT_COUNTED, Top.FITS))
+    needy = [pair for pair in pairs() if unasked(pair.row) is None and not pair.alters_training]
+    found = sum(0 < place(pair, advised(pair.row).suggestions) <= FIRST for pair in needy)
     return (
-        f"Of {len(tops)} jobs that ran out of memory {tops.count(Top.ADMITTED)} are admitted as documented; of the other "
-        f"{len(tops) - tops.count(Top.ADMITTED)} the first suggestion fits in {tops.count(Top.FITS)}. "
-        f"Of the {len(asked)} pairs whose job is not admitted the changed field is among the first three suggestions in {found}."
+        f"Of {len(tops)} jobs that ran out of memory {admitted} are admitted as documented, and of {uncounted} a part is not counted. "
+        f"Of the other {len(tops) - admitted - uncounted} the first suggestion, written into the document, is admitted in {fitting}; "
+        f"of their {len(needy)} pairs the changed field is among the first three suggestions in {found}."
     )
+
+
+def report() -> str:
+    """Both tables and the figures."""
+    lines = ["  ".join(line) for line in map(top_line, out_of_memory())]
+    told = [" | ".join(pair_line(pair, ask_all=True)) for pair in pairs()]
+    return "\n".join([*lines, "", " | ".join(PAIR_HEAD), *told, "", counts_line()])
