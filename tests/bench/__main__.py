@@ -1,4 +1,7 @@
-"""`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come. Without a part: all."""
+"""`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come, what is suggested.
+
+Without a part: all of them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report,
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
+from tests.bench.suggestions import Top, out_of_memory, top
+from tests.bench.suggestions import report as suggestions_report
 from tests.bench.walking import measured
 
 BOUNDS = yaml.safe_load((Path(__file__).parent / "bounds.yaml").read_text())
@@ -59,7 +64,19 @@ def accuracy() -> bool:
     return not errors
 
 
-PARTS: dict[str, Callable[[], bool]] = {"overhead": overhead, "coldstart": coldstart, "walking": walking, "accuracy": accuracy}
+def suggestions() -> bool:
+    """Prints what is suggested for jobs that ran out of memory; whether no first suggestion turns out not to fit."""
+    print(suggestions_report())
+    return not any(top(row) is Top.FAILS for row in out_of_memory())
+
+
+PARTS: dict[str, Callable[[], bool]] = {
+    "overhead": overhead,
+    "coldstart": coldstart,
+    "walking": walking,
+    "accuracy": accuracy,
+    "suggestions": suggestions,
+}
 
 
 def main() -> int:
