@@ -28,7 +28,6 @@ from peakgate.memory.profiles import profile_of
 from peakgate.memory.ratios import ratios_of
 from peakgate.memory.recorder import Recorder
 from peakgate.memory.resident import resident_lines
-from peakgate.memory.runtime import communication_bytes
 from peakgate.memory.step import run
 from peakgate.memory.suggest.array_program import ArrayProgram, EvaluateArrays, Integers
 from peakgate.memory.suggest.numbers import with_numbers
@@ -37,7 +36,8 @@ from peakgate.memory.trace import Terms, Trace
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Bytes of plans, an entry each: the blocks at the peak, what a card must have without the process's context, a node's RAM."""
+    """Bytes of plans, an entry each: the blocks at the peak, what a card must have for them without what the process takes outside the
+    allocator, a node's RAM."""
 
     allocated: Integers
     required: Integers
@@ -58,7 +58,7 @@ class CompiledRank:
     def at(self, numbers: Mapping[str, Integers]) -> tuple[NDArray[np.bool_], Figures]:
         """(for which plans the walk goes the way that was compiled, their figures)."""
         arrays = [numbers[name] for name in self.varying]
-        ok, (base, late, hole, host, outside, *highest) = self.evaluate(*arrays)
+        ok, (base, late, hole, host, *highest) = self.evaluate(*arrays)
         blocks = dict(zip(self.phases, highest, strict=False))
         pools = dict(zip(self.streams, highest[len(self.phases) :], strict=True))
         before = _largest([base + blocks[phase] - late for phase in self.phases if phase in BEFORE_STEP])
@@ -66,7 +66,7 @@ class CompiledRank:
         allocated = np.maximum(before, after)
         required = self._required(allocated, base - np.where(before > after, late, 0), blocks, pools, hole)
         size = len(ok)
-        return ok, Figures(*(np.broadcast_to(each, size) for each in (allocated, required + outside, host)))
+        return ok, Figures(*(np.broadcast_to(each, size) for each in (allocated, required, host)))
 
     def _required(
         self, allocated: Integers, base: Integers, blocks: Mapping[str, Integers], pools: Mapping[str, Integers], hole: Integers
@@ -131,8 +131,7 @@ def _compiled(plan: Plan, stage: Stage, trace: Trace, varying: tuple[str, ...]) 
     step, _, states, weights = run(plan, stage, recorder)
     tables = input_bytes(plan, step.machine.dims) if profile.tables else 0
     base = sum(line.bytes for line in resident_lines(plan, stage, states, weights, tables))
-    outside = communication_bytes(plan.degrees) if profile.context else 0
-    plain_figures = [base, late_states(plan, states), hole_bytes(plan, stage), host_bytes(plan, states), outside]
+    plain_figures = [base, late_states(plan, states), hole_bytes(plan, stage), host_bytes(plan, states)]
     others = other_phases(plan, stage, gradients_left(plan, states))
     phases = tuple(phase for phase in PHASES if phase in recorder.moments and phase not in others)
     every = [moment for kept in recorder.moments.values() for moment in kept]

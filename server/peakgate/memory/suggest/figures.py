@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from peakgate.memory.compose import outside_of
 from peakgate.memory.forms import UntraceableError
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
@@ -17,6 +19,9 @@ from peakgate.memory.suggest.numbers import key_of, varying_of, with_numbers
 
 Numbers = Mapping[str, Integers]
 """The numbers of plans by name, an entry a plan."""
+
+GROUPS = ("data", "tensor", "pipeline", "context", "expert")
+"""Degrees that are groups of ranks with buffers of their own (`runtime.groups_of`)."""
 
 KEPT = 384
 """Ranks whose compiled walks are kept; one takes about 0.1 MB."""
@@ -37,6 +42,15 @@ def figures_of(plan: Plan, numbers: Numbers) -> Figures:
     if len(parts) == 1:
         return parts[0]
     return Figures(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("allocated", "required", "host")))
+
+
+def outside_bytes(plan: Plan, numbers: Numbers) -> Integers:
+    """What each process takes outside the allocator (`compose.outside_of`): its groups are pairs, or larger ones."""
+    groups = [name for name in GROUPS if getattr(plan.degrees, name) > 1]
+    pairs, larger = (outside_of(replace(plan, degrees=replace(plan.degrees, **dict.fromkeys(groups, size)))).total for size in (2, 3))
+    if pairs == larger:
+        return np.full_like(numbers["micro_batch"], pairs)
+    return np.where(np.maximum.reduce([numbers[name] for name in groups]) > 2, larger, pairs)
 
 
 def _part(numbers: Numbers, chosen: slice | NDArray[np.intp]) -> dict[str, Integers]:

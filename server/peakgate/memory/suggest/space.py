@@ -26,7 +26,7 @@ from peakgate.memory.resolve import resolve
 from peakgate.memory.runtime import context_bytes, workspace_bytes
 from peakgate.memory.step_time import Card, Sizes, StepTime, card_of, sizes_of, step_time
 from peakgate.memory.suggest.array_program import Integers
-from peakgate.memory.suggest.figures import figures_of
+from peakgate.memory.suggest.figures import figures_of, outside_bytes
 from peakgate.memory.suggest.grid import Range, changes_of, entry, grid, patterns
 from peakgate.memory.suggest.levers import Changes, Option, options_of
 from peakgate.memory.suggest.numbers import ALWAYS, OF_DEGREES, OF_PLAN
@@ -144,7 +144,7 @@ class Space:
             found = figures_of(plan, numbers)
         except UntraceableError:
             return self._one_by_one(words, numbers)
-        return found.required + plan.context_bytes, found.host
+        return found.required + outside_bytes(plan, numbers), found.host
 
     def _one_by_one(self, words: Changes, numbers: dict[str, Integers]) -> tuple[Integers, Integers]:
         size = len(numbers["micro_batch"])
