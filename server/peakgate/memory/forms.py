@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from peakgate.memory.allocator import block_bytes
+from peakgate.memory.allocator import ROUND, block_bytes
 from peakgate.memory.trace import Monomial, Terms, Trace
 
 
@@ -179,7 +179,8 @@ def block_of(nbytes: int) -> int:
     if not isinstance(nbytes, Form):
         return block_bytes(nbytes)
     trace = nbytes.trace
-    return Form(trace, {(trace.rounded("block", block_bytes(trace.value(nbytes.terms)), nbytes.terms, {}, smallest=0),): 1})
+    smallest = ROUND if trace.positive(nbytes.terms) else 0
+    return Form(trace, {(trace.rounded("block", block_bytes(trace.value(nbytes.terms)), nbytes.terms, {}, smallest=smallest),): 1})
 
 
 def _holds(trace: Trace, relation: str, terms: Terms) -> bool:

@@ -42,9 +42,9 @@ class Trace:
     comparisons: dict[object, Comparison] = field(default_factory=dict)
     known: dict[object, int] = field(default_factory=dict)
 
-    def variable(self, value: int) -> int:
-        """The number of a new variable, whose values are positive."""
-        return self._new(Factor("variable", smallest=1), value)
+    def variable(self, value: int, smallest: int = 1) -> int:
+        """The number of a new variable, whose values are no smaller than `smallest`."""
+        return self._new(Factor("variable", smallest=smallest), value)
 
     def rounded(self, kind: str, value: int, of: Terms, by: Terms, *, smallest: int | None) -> int:
         """The number of a rounded part; equal ones are one factor."""

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from peakgate.memory.choices import BEFORE_STEP, PHASES
 from peakgate.memory.compiled_step import FIXED, held_by_stream, highest_moments, largest_rows
@@ -29,8 +28,8 @@ from peakgate.memory.ratios import ratios_of
 from peakgate.memory.recorder import Recorder
 from peakgate.memory.resident import resident_lines
 from peakgate.memory.step import run
-from peakgate.memory.suggest.array_program import ArrayProgram, EvaluateArrays, Integers
-from peakgate.memory.suggest.numbers import with_numbers
+from peakgate.memory.suggest.array_program import ArrayProgram, EvaluateArrays, Flags, Holds, Integers
+from peakgate.memory.suggest.numbers import ALWAYS, OF_STAGE, with_numbers
 from peakgate.memory.trace import Terms, Trace
 
 
@@ -49,24 +48,32 @@ class CompiledRank:
     """A rank as functions of the numbers in `varying`."""
 
     varying: tuple[str, ...]
+    holds: Holds
     evaluate: EvaluateArrays
     phases: tuple[str, ...]
     streams: tuple[str, ...]
     ratios: tuple[float, float] | None
     """Of the caching allocator; None where nothing is rounded."""
 
-    def at(self, numbers: Mapping[str, Integers]) -> tuple[NDArray[np.bool_], Figures]:
-        """(for which plans the walk goes the way that was compiled, their figures)."""
-        arrays = [numbers[name] for name in self.varying]
-        ok, (base, late, hole, host, *highest) = self.evaluate(*arrays)
+    def goes(self, numbers: Mapping[str, Integers]) -> Flags:
+        """For which plans the walk goes the way that was compiled; one entry where that is the same for all."""
+        return self.holds(*self._columns(numbers))
+
+    def at(self, numbers: Mapping[str, Integers]) -> Figures:
+        """The figures of plans that go this way; one that is the same for all has one entry, or no axis."""
+        base, late, hole, host, *highest = self.evaluate(*self._columns(numbers))
         blocks = dict(zip(self.phases, highest, strict=False))
         pools = dict(zip(self.streams, highest[len(self.phases) :], strict=True))
-        before = _largest([base + blocks[phase] - late for phase in self.phases if phase in BEFORE_STEP])
-        after = _largest([base + blocks[phase] for phase in self.phases if phase not in BEFORE_STEP])
+        before = base - late + _largest([blocks[phase] for phase in self.phases if phase in BEFORE_STEP])
+        after = base + _largest([blocks[phase] for phase in self.phases if phase not in BEFORE_STEP])
         allocated = np.maximum(before, after)
         required = self._required(allocated, base - np.where(before > after, late, 0), blocks, pools, hole)
-        size = len(ok)
-        return ok, Figures(*(np.broadcast_to(each, size) for each in (allocated, required, host)))
+        return Figures(allocated, required, host)
+
+    def _columns(self, numbers: Mapping[str, Integers]) -> list[Integers]:
+        """Numbers that are the same in all plans cost nothing."""
+        columns = (numbers[name] for name in self.varying)
+        return [column if column.strides[0] else column[:1] for column in columns]
 
     def _required(
         self, allocated: Integers, base: Integers, blocks: Mapping[str, Integers], pools: Mapping[str, Integers], hole: Integers
@@ -119,10 +126,15 @@ def compile_rank(plan: Plan, stage: Stage, varying: tuple[str, ...]) -> Compiled
     numbers: dict[str, int] = {}
     with_numbers(plan, stage, numbers.setdefault)
     for name in varying:
-        forms[name] = Form(trace, {(trace.variable(numbers[name]),): 1})
+        forms[name] = Form(trace, {(trace.variable(numbers[name], smallest=_smallest(name)),): 1})
     if plan.architecture.traits.get("inputs") in FIXED:
         forms["sequence"] = plain(forms["sequence"])
     return _compiled(*with_numbers(plan, stage, get), trace, varying)
+
+
+def _smallest(name: str) -> int:
+    """Of what a number may be: of most only those above 1 are taken as they come."""
+    return 0 if name == "start" else 1 if name in (*ALWAYS, *OF_STAGE) else 2
 
 
 def _compiled(plan: Plan, stage: Stage, trace: Trace, varying: tuple[str, ...]) -> CompiledRank:
@@ -141,10 +153,10 @@ def _compiled(plan: Plan, stage: Stage, trace: Trace, varying: tuple[str, ...]) 
         *([terms_of(high.blocks)] for high in others.values()),
         *(largest_rows(trace, [held_by_stream(moment, stream) for moment in every]) for stream in streams),
     ]
-    evaluate = ArrayProgram(trace).arrays(len(varying), [terms_of(each) for each in plain_figures], groups, trace.comparisons.values())
     return CompiledRank(
         varying=varying,
-        evaluate=evaluate,
+        holds=ArrayProgram(trace).holds(len(varying), trace.comparisons.values()),
+        evaluate=ArrayProgram(trace).arrays(len(varying), [terms_of(each) for each in plain_figures], groups),
         phases=(*phases, *others),
         streams=streams,
         ratios=ratios_of(plan) if profile.rounds else None,

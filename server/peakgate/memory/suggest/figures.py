@@ -15,6 +15,7 @@ from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.suggest.array_program import Integers
 from peakgate.memory.suggest.compiled_rank import CompiledRank, Figures, compile_rank
+from peakgate.memory.suggest.grid import part_of
 from peakgate.memory.suggest.numbers import key_of, varying_of, with_numbers
 
 Numbers = Mapping[str, Integers]
@@ -29,6 +30,8 @@ KEPT = 384
 VARIANTS = 24
 """Walks of one rank: another way is taken for a batch of one, for two stages, for heads that do not reach …"""
 
+FIGURES = ("allocated", "required", "host")
+
 TOGETHER = 4096
 """Plans that are evaluated at once: their figures stay in the processor's cache."""
 
@@ -38,10 +41,10 @@ def figures_of(plan: Plan, numbers: Numbers) -> Figures:
 
     Raises UntraceableError where they have to be predicted one by one.
     """
-    parts = [_worst(plan, _part(numbers, slice(at, at + TOGETHER))) for at in range(0, len(numbers["micro_batch"]), TOGETHER)]
+    parts = [_worst(plan, part_of(numbers, slice(at, at + TOGETHER))) for at in range(0, len(numbers["micro_batch"]), TOGETHER)]
     if len(parts) == 1:
         return parts[0]
-    return Figures(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("allocated", "required", "host")))
+    return Figures(*(np.concatenate([getattr(part, name) for part in parts]) for name in FIGURES))
 
 
 def outside_bytes(plan: Plan, numbers: Numbers) -> Integers:
@@ -53,21 +56,17 @@ def outside_bytes(plan: Plan, numbers: Numbers) -> Integers:
     return np.where(np.maximum.reduce([numbers[name] for name in groups]) > 2, larger, pairs)
 
 
-def _part(numbers: Numbers, chosen: slice | NDArray[np.intp]) -> dict[str, Integers]:
-    return {name: values[chosen] for name, values in numbers.items()}
-
-
 def _worst(plan: Plan, numbers: Numbers) -> Figures:
     """Of stages the one that allocates most; of equal ones the first."""
     worst: Figures | None = None
     for stage, places, chosen in _stages(plan, numbers):
-        here = _part(numbers, chosen) if len(chosen) < len(numbers["micro_batch"]) else dict(numbers)
+        here = part_of(numbers, chosen) if len(chosen) < len(numbers["micro_batch"]) else dict(numbers)
         found = _of_rank(plan, stage, here | places)
         if worst is None:
             worst = found
             continue
         more = found.allocated > worst.allocated[chosen]
-        for name in ("allocated", "required", "host"):
+        for name in FIGURES:
             getattr(worst, name)[chosen[more]] = getattr(found, name)[more]
     if worst is None:
         raise AssertionError("a plan has a stage")
@@ -104,10 +103,11 @@ def _places(plan: Plan, numbers: Numbers, chosen: NDArray[np.intp], stage: Integ
 
 
 def _of_rank(plan: Plan, stage: Stage, numbers: Numbers) -> Figures:
+    """The figures of one rank, each plan evaluated by the walk that goes its way."""
     varying = varying_of(plan)
     variants = _variants(*key_of(plan, stage, varying), varying)
     size = len(numbers["micro_batch"])
-    out = Figures(*(np.zeros(size, dtype=np.int64) for _ in range(3)))
+    out = Figures(*(np.empty(size, dtype=np.int64) for _ in range(3)))
     left = np.arange(size)
     for rank in tuple(variants):
         left = _filled(out, rank, numbers, left)
@@ -128,12 +128,15 @@ def _of_rank(plan: Plan, stage: Stage, numbers: Numbers) -> Figures:
 
 def _filled(out: Figures, rank: CompiledRank, numbers: Numbers, left: NDArray[np.intp]) -> NDArray[np.intp]:
     """Writes down the plans that go a compiled way; those that are left."""
-    whole = len(left) == len(out.allocated)
-    ok, found = rank.at(numbers if whole else _part(numbers, left))
-    done = left[ok]
-    for name in ("allocated", "required", "host"):
-        getattr(out, name)[done] = getattr(found, name)[ok]
-    return left[~ok]
+    here = numbers if len(left) == len(out.allocated) else part_of(numbers, left)
+    goes = np.broadcast_to(rank.goes(here), len(left))
+    done = left if goes.all() else left[goes]
+    if len(done):
+        found = rank.at(here if len(done) == len(left) else part_of(here, goes))
+        everywhere = slice(None) if len(done) == len(out.allocated) else done
+        for name in FIGURES:
+            getattr(out, name)[everywhere] = getattr(found, name)
+    return left[~goes]
 
 
 @lru_cache(maxsize=KEPT)

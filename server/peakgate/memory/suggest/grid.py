@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from peakgate.memory.routed import expert_shard
 from peakgate.memory.suggest.array_program import Integers
 
 DEGREES = ("tensor", "pipeline", "context", "expert")
+
+Chosen = slice | NDArray[np.intp] | NDArray[np.bool_]
 
 EQUAL_STAGES = ("megatron", "textbook")
 """Frameworks whose stages have equally many layers (Megatron-LM core/transformer/transformer_config.py)."""
@@ -100,7 +103,8 @@ def _powers(most: int) -> list[int]:
 
 
 def _divisors(number: int) -> list[int]:
-    return [each for each in range(1, number + 1) if number % each == 0]
+    small = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
+    return sorted({*small, *(number // each for each in small)})
 
 
 def _shard(plan: Plan, ranks: Integers) -> Integers:
@@ -144,6 +148,12 @@ def changes_of(job: Job, plan: Plan, numbers: Mapping[str, int]) -> tuple[tuple[
 def entry(numbers: Mapping[str, Integers], index: int) -> dict[str, int]:
     """One plan's numbers."""
     return {name: int(values[index]) for name, values in numbers.items()}
+
+
+def part_of(numbers: Mapping[str, Integers], chosen: Chosen) -> dict[str, Integers]:
+    """The numbers of some plans; those that are the same for all stay one number (a column without a stride)."""
+    size = len(np.empty(len(numbers["micro_batch"]), dtype=np.bool_)[chosen])
+    return {name: values[chosen] if values.strides[0] else np.broadcast_to(values[:1], size) for name, values in numbers.items()}
 
 
 def patterns(numbers: Mapping[str, Integers], names: Sequence[str]) -> list[NDArray[np.intp]]:
