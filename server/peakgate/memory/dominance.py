@@ -48,15 +48,26 @@ def _covered(trace: Trace, terms: Terms, other: Terms) -> bool:
 
 
 def _made_up(trace: Trace, monomial: Monomial, count: int, spare: dict[Monomial, int]) -> bool:
-    """Takes `count` larger blocks out of what is spare: the block of a larger request is never smaller."""
-    request = _request(trace, monomial)
-    for larger in list(spare) if request is not None else ():
-        other = _request(trace, larger)
-        if count and other is not None and is_below(request or {}, other):
+    """Takes `count` larger things out of what is spare."""
+    for larger in list(spare):
+        if count and _is_smaller(trace, monomial, larger):
             taken = min(count, spare[larger])
             count -= taken
             spare[larger] -= taken
     return not count
+
+
+def _is_smaller(trace: Trace, monomial: Monomial, other: Monomial) -> bool:
+    """Whether a product is never larger than another one: that has more factors, or is the block of a larger request."""
+    left = list(other)
+    for number in monomial:
+        if number not in left:
+            break
+        left.remove(number)
+    else:
+        return all((trace.factors[number].smallest or 0) > 0 for number in left)
+    request, larger = _request(trace, monomial), _request(trace, other)
+    return request is not None and larger is not None and is_below(request, larger)
 
 
 def _request(trace: Trace, monomial: Monomial) -> Terms | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,36 +33,27 @@ VARIANTS = 24
 
 FIGURES = ("allocated", "required", "host")
 
-TOGETHER = 4096
-"""Plans that are evaluated at once: their figures stay in the processor's cache."""
+TOGETHER = 8192
+"""Plans that are evaluated at once: their figures stay in the processor's caches."""
+
+SHORT = 512
+"""Plans of a stretch that is not worth an evaluation of its own."""
+
+KEPT_BYTES = 16 << 20
+"""A batch's arrays, which the C library shall not give back to the system and fetch again page by page."""
+
+np.empty(KEPT_BYTES, dtype=np.uint8)  # freed at once: glibc keeps up to twice the largest block that it ever mapped (mallopt(3), M_MMAP_THRESHOLD)
 
 
 def figures_of(plan: Plan, numbers: Numbers) -> Figures:
-    """The worst rank's figures of each plan. All of them vary in the same numbers as `plan`, which is one of them.
+    """The figures of each plan's worst rank: of stages the one that allocates most, of equal ones the first. All of them vary in the same numbers as `plan`, which is one of them.
 
     Raises UntraceableError where they have to be predicted one by one.
     """
-    parts = [_worst(plan, part_of(numbers, slice(at, at + TOGETHER))) for at in range(0, len(numbers["micro_batch"]), TOGETHER)]
-    if len(parts) == 1:
-        return parts[0]
-    return Figures(*(np.concatenate([getattr(part, name) for part in parts]) for name in FIGURES))
-
-
-def outside_bytes(plan: Plan, numbers: Numbers) -> Integers:
-    """What each process takes outside the allocator (`compose.outside_of`): its groups are pairs, or larger ones."""
-    groups = [name for name in GROUPS if getattr(plan.degrees, name) > 1]
-    pairs, larger = (outside_of(replace(plan, degrees=replace(plan.degrees, **dict.fromkeys(groups, size)))).total for size in (2, 3))
-    if pairs == larger:
-        return np.full_like(numbers["micro_batch"], pairs)
-    return np.where(np.maximum.reduce([numbers[name] for name in groups]) > 2, larger, pairs)
-
-
-def _worst(plan: Plan, numbers: Numbers) -> Figures:
-    """Of stages the one that allocates most; of equal ones the first."""
     worst: Figures | None = None
     for stage, places, chosen in _stages(plan, numbers):
-        here = part_of(numbers, chosen) if len(chosen) < len(numbers["micro_batch"]) else dict(numbers)
-        found = _of_rank(plan, stage, here | places)
+        here = numbers if len(chosen) == len(numbers["micro_batch"]) else part_of(numbers, chosen)
+        found = _of_rank(plan, stage, {**here, **places})
         if worst is None:
             worst = found
             continue
@@ -73,6 +65,15 @@ def _worst(plan: Plan, numbers: Numbers) -> Figures:
     return worst
 
 
+def outside_bytes(plan: Plan, numbers: Numbers) -> Integers:
+    """What each process takes outside the allocator (`compose.outside_of`): its groups are pairs, or larger ones."""
+    groups = [name for name in GROUPS if getattr(plan.degrees, name) > 1]
+    pairs, larger = (outside_of(replace(plan, degrees=replace(plan.degrees, **dict.fromkeys(groups, size)))).total for size in (2, 3))
+    if pairs == larger:
+        return np.full_like(numbers["micro_batch"], pairs)
+    return np.where(np.maximum.reduce([numbers[name] for name in groups]) > 2, larger, pairs)
+
+
 def _stages(plan: Plan, numbers: Numbers) -> Iterator[tuple[Stage, dict[str, Integers], NDArray[np.intp]]]:
     """(a stage worth walking, its numbers, which plans have it): the first, the second, which holds most of those between, and the last."""
     count, layers = numbers["pipeline"], plan.architecture.dims["L"]
@@ -80,63 +81,85 @@ def _stages(plan: Plan, numbers: Numbers) -> Iterator[tuple[Stage, dict[str, Int
     if plan.degrees.pipeline == 1:
         yield Stage(number=0, layers=layers, embeds=True, heads=True, in_flight=1, chunks=1), {}, every
         return
-    words = Stage(number=0, layers=0, embeds=True, heads=False, in_flight=0, chunks=0)
-    yield words, _places(plan, numbers, every, np.zeros_like(count)), every
+    first = Stage(number=0, layers=0, embeds=True, heads=False, in_flight=0, chunks=0)
+    yield first, _places(plan, numbers, np.zeros_like(count)), every
     between = np.flatnonzero(count > 2)  # some are neither first nor last
     if len(between):
-        words = Stage(number=1, layers=0, embeds=False, heads=False, in_flight=0, chunks=0)
-        yield words, _places(plan, numbers, between, np.ones_like(count)), between
-    yield Stage(number=1, layers=0, embeds=False, heads=True, in_flight=0, chunks=0), _places(plan, numbers, every, count - 1), every
+        here = part_of(numbers, between)
+        yield replace(first, number=1, embeds=False), _places(plan, here, np.ones_like(here["pipeline"])), between
+    yield replace(first, number=1, embeds=False, heads=True), _places(plan, numbers, count - 1), every
 
 
-def _places(plan: Plan, numbers: Numbers, chosen: NDArray[np.intp], stage: Integers) -> dict[str, Integers]:
+def _places(plan: Plan, numbers: Numbers, stage: Integers) -> dict[str, Integers]:
     """`pipeline.stages`, for arrays: layers, micro-batches in flight and chunks of a stage by its number."""
-    count, chunks, steps, at = (each[chosen] for each in (numbers["pipeline"], numbers["virtual_pipeline"], numbers["accumulation"], stage))
+    count, chunks, steps = numbers["pipeline"], numbers["virtual_pipeline"], numbers["accumulation"]
     layers = plan.architecture.dims["L"]
     if plan.degrees.schedule == "gpipe":
         in_flight = steps * chunks
     else:
-        interleaved = np.minimum((count - at - 1) * 2 + (chunks - 1) * count + 1, steps * chunks)
-        in_flight = np.where(chunks > 1, interleaved, np.minimum(count - at, steps))
+        in_flight = np.minimum(count - stage, steps)
+        if plan.degrees.virtual_pipeline > 1:
+            interleaved = np.minimum((count - stage - 1) * 2 + (chunks - 1) * count + 1, steps * chunks)
+            in_flight = np.where(chunks > 1, interleaved, in_flight)
     share, more = layers // count, layers % count
-    return {"layers": share + (at < more), "in_flight": in_flight, "chunks": chunks, "start": at * share + np.minimum(at, more)}
+    return {"layers": share + (stage < more), "in_flight": in_flight, "chunks": chunks, "start": stage * share + np.minimum(stage, more)}
 
 
 def _of_rank(plan: Plan, stage: Stage, numbers: Numbers) -> Figures:
-    """The figures of one rank, each plan evaluated by the walk that goes its way."""
+    """The figures of one rank."""
     varying = varying_of(plan)
     variants = _variants(*key_of(plan, stage, varying), varying)
-    size = len(numbers["micro_batch"])
-    out = Figures(*(np.empty(size, dtype=np.int64) for _ in range(3)))
-    left = np.arange(size)
+    out = Figures(*(np.empty(len(numbers["micro_batch"]), dtype=np.int64) for _ in range(3)))
+    for run in _runs(numbers["tensor"]):
+        here = part_of(numbers, run)
+        if (here["tensor"] == here["tensor"][:1]).all():
+            here["tensor"] = np.broadcast_to(here["tensor"][:1], len(here["tensor"]))
+        _fill(plan, stage, variants, here, Figures(*(getattr(out, name)[run] for name in FIGURES)))
+    return out
+
+
+def _runs(column: Integers) -> list[slice]:
+    """Stretches with the same number of a column, where they are long: what depends on that number alone is then computed once."""
+    ends = [*(np.flatnonzero(np.diff(column)) + 1).tolist(), len(column)]
+    if len(ends) * SHORT > len(column):
+        return [slice(0, len(column))]
+    return [slice(start, end) for start, end in pairwise([0, *ends])]
+
+
+def _fill(plan: Plan, stage: Stage, variants: list[CompiledRank], numbers: Numbers, out: Figures) -> None:
+    """Writes down the figures of plans, each by the walk that goes its way; walks that are not known are compiled."""
+    left = np.arange(len(out.allocated))
     for rank in tuple(variants):
         left = _filled(out, rank, numbers, left)
         if not len(left):
-            return out
+            return
     while len(left):
         if len(variants) == VARIANTS:
             raise UntraceableError("too many ways through the walk")
         sample = {name: int(values[left[0]]) for name, values in numbers.items()}
-        rank = compile_rank(*with_numbers(plan, stage, lambda name, number, own=sample: own.get(name, number)), varying)  # type: ignore[misc]
+        rank = compile_rank(*with_numbers(plan, stage, lambda name, number, own=sample: own.get(name, number)), varying_of(plan))  # type: ignore[misc]
         variants.append(rank)
         before = len(left)
         left = _filled(out, rank, numbers, left)
         if len(left) == before:
             raise UntraceableError("a walk that does not hold for its own numbers")
-    return out
 
 
 def _filled(out: Figures, rank: CompiledRank, numbers: Numbers, left: NDArray[np.intp]) -> NDArray[np.intp]:
     """Writes down the plans that go a compiled way; those that are left."""
-    here = numbers if len(left) == len(out.allocated) else part_of(numbers, left)
-    goes = np.broadcast_to(rank.goes(here), len(left))
-    done = left if goes.all() else left[goes]
-    if len(done):
-        found = rank.at(here if len(done) == len(left) else part_of(here, goes))
-        everywhere = slice(None) if len(done) == len(out.allocated) else done
+    whole = len(left) == len(out.allocated)
+    here = numbers if whole else part_of(numbers, left)
+    goes = rank.goes(here)
+    if not goes.all():
+        goes = np.broadcast_to(goes, len(left))
+        here, whole = part_of(here, goes), False
+    done = left[goes] if len(goes) == len(left) else left
+    for at in range(0, len(done), TOGETHER):
+        some = slice(at, at + TOGETHER)
+        found = rank.at(part_of(here, some))
         for name in FIGURES:
-            getattr(out, name)[everywhere] = getattr(found, name)
-    return left[~goes]
+            getattr(out, name)[some if whole else done[some]] = getattr(found, name)
+    return left[~goes] if len(goes) == len(left) else left[:0]
 
 
 @lru_cache(maxsize=KEPT)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isqrt
-from typing import Any
+from math import isqrt, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,43 +40,64 @@ class Range:
 
 
 def grid(plan: Plan, wanted: Range) -> dict[str, Integers]:
-    """The numbers of every legal plan in a range, an entry each; the job's own micro-batch first."""
+    """The numbers of every legal plan in a range, an entry each; of each tensor parallel degree the job's own micro-batch first."""
     own = plan.degrees
     values = {name: _degrees(plan, name, wanted.world) if name in wanted.degrees else [getattr(own, name)] for name in DEGREES}
     most = plan.micro_batch * (plan.accumulation if wanted.larger else 1)
     divisors = [each for each in _divisors(most) if each % plan.sequences == 0 and (each == plan.micro_batch or not wanted.fixed_batch)]
     sizes = sorted(divisors, key=lambda each: (each != plan.micro_batch, -each))
-    columns = np.meshgrid(sizes, *(np.array(values[name], dtype=np.int64) for name in DEGREES), indexing="ij")
-    micro_batch, *degrees = (column.ravel().astype(np.int64) for column in columns)
-    numbers = dict(zip(DEGREES, degrees, strict=True)) | {"micro_batch": micro_batch}
-    return _completed(plan, numbers, wanted)
+    return _completed(plan, _product({"tensor": values.pop("tensor"), "micro_batch": sizes, **values}), wanted)
+
+
+def _product(values: Mapping[str, Sequence[int]]) -> dict[str, Integers]:
+    """Every combination, the last name's values fastest."""
+    shape = [len(each) for each in values.values()]
+    columns: dict[str, Integers] = {}
+    for place, (name, each) in enumerate(values.items()):
+        if len(each) == 1:
+            columns[name] = _same(each[0], prod(shape))
+        else:
+            columns[name] = np.tile(np.repeat(np.array(each, dtype=np.int64), prod(shape[place + 1 :])), prod(shape[:place]))
+    return columns
+
+
+def _same(number: int, size: int) -> Integers:
+    """One number for all plans: a column without a stride, which nothing needs to compute with more than once."""
+    return np.broadcast_to(np.array([number], dtype=np.int64), size)
 
 
 def _completed(plan: Plan, numbers: dict[str, Integers], wanted: Range) -> dict[str, Integers]:
     """With what follows from micro-batch and degrees, and without what is not legal."""
-    own, world = plan.degrees, wanted.world
-    model = numbers["tensor"] * numbers["pipeline"] * numbers["context"]
-    data = np.maximum(1, world // model)
+    own, world, size = plan.degrees, wanted.world, len(numbers["micro_batch"])
+    ranks = numbers["pipeline"] * numbers["tensor"] * numbers["context"]
+    data = np.maximum(1, world // ranks)
+    together = numbers["micro_batch"] * data
     sequences = plan.micro_batch * plan.accumulation * own.data
-    accumulation, left = np.divmod(sequences, numbers["micro_batch"] * data)
-    if wanted.free_batch:
-        accumulation, left = np.full_like(data, plan.accumulation), np.zeros_like(data)
-    kept = numbers["pipeline"] == own.pipeline
-    out = numbers | {
-        "sequence": np.full_like(data, plan.sequence),
-        "target": np.full_like(data, plan.target),
-        "accumulation": accumulation,
-        "checkpoint_layers": np.full_like(data, plan.checkpoint_layers),
-        "world": np.full_like(data, world),
-        "data": data,
-        "shard": _shard(plan, data * numbers["context"]),
-        "virtual_pipeline": np.where(kept, own.virtual_pipeline, 1),
+    accumulation = _same(plan.accumulation, size) if wanted.free_batch else sequences // together
+    legal = (ranks * data == world) & (accumulation > 0) & (wanted.free_batch | (accumulation * together == sequences))
+    common = {name: _same(number, size) for name, number in _common(plan, world).items()}
+    sharing = data * numbers["context"]
+    shard = _shard(plan, sharing)
+    out = numbers | common | {"accumulation": accumulation, "data": data, "shard": shard}
+    if own.virtual_pipeline > 1:
+        out["virtual_pipeline"] = np.where(numbers["pipeline"] == own.pipeline, own.virtual_pipeline, 1)
+    if shard is not sharing:
+        legal &= sharing % shard == 0
+    if not numbers["expert"].strides[0] and numbers["expert"][:1] == 1:
+        return part_of(out | {"expert_shard": _same(0, size)}, legal)
+    kept = part_of(out, legal & (sharing * numbers["tensor"] % numbers["expert"] == 0))
+    return kept | {"expert_shard": _expert_shard(own, kept)}
+
+
+def _common(plan: Plan, world: int) -> dict[str, int]:
+    """The numbers that are the same in every plan."""
+    return {
+        "sequence": plan.sequence,
+        "target": plan.target,
+        "checkpoint_layers": plan.checkpoint_layers,
+        "world": world,
+        "virtual_pipeline": 1,
     }
-    legal = (world % model == 0) & (left == 0) & (accumulation > 0)
-    legal &= (data * numbers["context"] * numbers["tensor"]) % numbers["expert"] == 0
-    legal &= (data * numbers["context"]) % out["shard"] == 0
-    out["expert_shard"] = _expert_shard(own, out)
-    return {name: values[legal] for name, values in out.items()}
 
 
 def _degrees(plan: Plan, name: str, world: int) -> list[int]:
@@ -117,12 +137,10 @@ def _shard(plan: Plan, ranks: Integers) -> Integers:
 
 def _expert_shard(own: Degrees, numbers: Mapping[str, Integers]) -> Integers:
     """`routed.expert_shard` of each; degrees come in few combinations."""
-    out = np.zeros_like(numbers["data"])
-    for index in np.flatnonzero(numbers["expert"] > 1):
-        values: dict[str, Any] = {name: int(numbers[name][index]) for name in ("world", "shard", "tensor", "pipeline", "expert")}
-        degrees = replace(own, **values)
-        out[index] = expert_shard(degrees)
-    return out
+    names = ("world", "shard", "tensor", "pipeline", "expert")
+    keys = list(zip(*(numbers[name].tolist() for name in names), strict=True))
+    known = {key: expert_shard(replace(own, **dict(zip(names, key, strict=True)))) if key[-1] > 1 else 0 for key in set(keys)}
+    return np.array([known[key] for key in keys], dtype=np.int64)
 
 
 def changes_of(job: Job, plan: Plan, numbers: Mapping[str, int]) -> tuple[tuple[str, int | bool], ...]:
@@ -158,5 +176,8 @@ def part_of(numbers: Mapping[str, Integers], chosen: Chosen) -> dict[str, Intege
 
 def patterns(numbers: Mapping[str, Integers], names: Sequence[str]) -> list[NDArray[np.intp]]:
     """Plans that have the same numbers above 1, which is what words depend on, together."""
-    marks = sum(((numbers[name] > 1).astype(np.int64) << place for place, name in enumerate(names)), np.zeros_like(numbers["data"]))
+    marks = np.zeros(len(numbers["micro_batch"]), dtype=np.int64)
+    for place, name in enumerate(names):
+        if numbers[name].strides[0]:
+            marks |= (numbers[name] > 1).astype(np.int64) << place
     return [np.flatnonzero(marks == each) for each in np.unique(marks)]
