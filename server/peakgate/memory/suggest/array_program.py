@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import pairwise
@@ -23,7 +23,7 @@ Holds = Callable[..., Flags]
 """For which plans the comparisons come out as they did; one entry where that is the same for all."""
 
 EvaluateArrays = Callable[..., tuple[Integers, ...]]
-"""The figures of every plan; one that is the same for all has one entry, or no axis."""
+"""The figures of every plan; one that is the same for all may be a number, as the factors may be that are the same for all."""
 
 AS_IT_DID = {(">", True): ">", (">", False): "<=", ("==", True): "==", ("==", False): "!="}
 
@@ -66,7 +66,7 @@ class ArrayProgram(Program):
 
     def holds(self, variables: int, comparisons: Iterable[Comparison]) -> Holds:
         """The function of the first `variables` factors that says for which plans the comparisons come out as they did."""
-        tests = [f"(({self.expression(each.terms)}) {AS_IT_DID[each.relation, each.holds]} 0)" for each in comparisons]
+        tests = [f"(({self.expression(each.terms)}) {AS_IT_DID[each.relation, each.holds]} 0)" for each in strongest(comparisons)]
         return self._compiled(variables, " & ".join(["true", *tests]))
 
     def arrays(self, variables: int, plain: Iterable[Terms], groups: Sequence[Sequence[Terms]]) -> EvaluateArrays:
@@ -83,13 +83,26 @@ class ArrayProgram(Program):
     def _compiled(self, variables: int, result: str) -> Callable[..., Any]:
         head = f"def evaluate({', '.join(f'f{number}' for number in range(variables))}):"
         body = "\n ".join((head, *self.lines, f"return {result}"))
-        names: dict[str, Any] = {"true": np.ones(1, dtype=np.bool_), "maximum": np.maximum, "where": np.where, "bits": _bits}
+        names: dict[str, Any] = {"true": np.ones(1, dtype=np.bool_), "maximum": np.maximum, "bits": _bits}
         exec(compile(body, "<compiled plans>", "exec"), names)  # noqa: S102 - only numbers and names made here
         return names["evaluate"]  # type: ignore[no-any-return]
 
     def rounded(self, kind: str, name: str, of: str, by: str) -> list[str]:
         """A rounded part, by its kind."""
         return ROUNDED[kind](name, of, by)
+
+
+def strongest(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Without those that others imply: of polynomials that are above 0 and differ in their constant alone, the smallest."""
+    kept: dict[Hashable, Comparison] = {}
+    for each in comparisons:
+        constant = each.terms.get((), 0)
+        varying = frozenset((monomial, coefficient) for monomial, coefficient in each.terms.items() if monomial)
+        key: Hashable = (each.holds, varying) if each.relation == ">" else (each.holds, varying, constant)
+        known = kept.get(key)
+        if known is None or (constant < known.terms.get((), 0)) == each.holds:
+            kept[key] = each
+    return list(kept.values())
 
 
 def _by_groups(groups: Sequence[Sequence[Terms]]) -> dict[tuple[int, ...], list[Terms]]:
@@ -106,15 +119,15 @@ def _by_groups(groups: Sequence[Sequence[Terms]]) -> dict[tuple[int, ...], list[
 
 def _bits(numbers: Integers) -> Integers:
     """`int.bit_length` of numbers below 2^53."""
-    return np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
+    return np.frexp(np.asarray(numbers, dtype=np.float64))[1].astype(np.int64)
 
 
 def _block(name: str, of: str, _: str) -> list[str]:
     """`allocator.block_bytes`, written out; the roundings are to powers of two."""
     return [
         f"r = (({of}) + {ROUND - 1}) & -{ROUND}",
-        f"s = (r + {SEGMENT_ROUND - 1}) & -{SEGMENT_ROUND}",
-        f"{name} = where((r >= {OWN_SEGMENT_FROM}) & (s - r <= {MIB}), s, r)",
+        f"s = -r & {SEGMENT_ROUND - 1}",
+        f"{name} = r + s * ((r >= {OWN_SEGMENT_FROM}) & (s <= {MIB}))",
     ]
 
 

@@ -60,7 +60,7 @@ class CompiledRank:
         return self.holds(*self._columns(numbers))
 
     def at(self, numbers: Mapping[str, Integers]) -> Figures:
-        """The figures of plans that go this way; one that is the same for all has one entry, or no axis."""
+        """The figures of plans that go this way; one that is the same for all may be a number."""
         base, late, hole, host, *highest = self.evaluate(*self._columns(numbers))
         blocks = dict(zip(self.phases, highest, strict=False))
         pools = dict(zip(self.streams, highest[len(self.phases) :], strict=True))
@@ -70,10 +70,10 @@ class CompiledRank:
         required = self._required(allocated, base - np.where(before > after, late, 0), blocks, pools, hole)
         return Figures(allocated, required, host)
 
-    def _columns(self, numbers: Mapping[str, Integers]) -> list[Integers]:
-        """Numbers that are the same in all plans cost nothing."""
+    def _columns(self, numbers: Mapping[str, Integers]) -> list[Integers | int]:
+        """What is the same in all plans is computed with as one number."""
         columns = (numbers[name] for name in self.varying)
-        return [column if column.strides[0] else column[:1] for column in columns]
+        return [column if column.strides[0] else int(column[0]) for column in columns]
 
     def _required(
         self, allocated: Integers, base: Integers, blocks: Mapping[str, Integers], pools: Mapping[str, Integers], hole: Integers
