@@ -170,8 +170,9 @@ def entry(numbers: Mapping[str, Integers], index: int) -> dict[str, int]:
 
 def part_of(numbers: Mapping[str, Integers], chosen: Chosen) -> dict[str, Integers]:
     """The numbers of some plans; those that are the same for all stay one number (a column without a stride)."""
-    size = len(np.empty(len(numbers["micro_batch"]), dtype=np.bool_)[chosen])
-    return {name: values[chosen] if values.strides[0] else np.broadcast_to(values[:1], size) for name, values in numbers.items()}
+    varied = {name: values[chosen] for name, values in numbers.items() if values.strides[0]}
+    size = len(next(iter(varied.values()), numbers["micro_batch"][chosen]))
+    return {name: varied[name] if name in varied else values[:size] for name, values in numbers.items()}
 
 
 def patterns(numbers: Mapping[str, Integers], names: Sequence[str]) -> list[NDArray[np.intp]]:
@@ -180,4 +181,4 @@ def patterns(numbers: Mapping[str, Integers], names: Sequence[str]) -> list[NDAr
     for place, name in enumerate(names):
         if numbers[name].strides[0]:
             marks |= (numbers[name] > 1).astype(np.int64) << place
-    return [np.flatnonzero(marks == each) for each in np.unique(marks)]
+    return [np.flatnonzero(marks == each) for each in np.flatnonzero(np.bincount(marks))]
