@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from peakgate.memory.choices import BEFORE_STEP, PHASES
-from peakgate.memory.compiled_step import FIXED, held_by_stream, highest_moments, largest_rows
+from peakgate.memory.compiled_step import FIXED, held_by_stream, highest_moments, largest_rows, streams_of
 from peakgate.memory.compose import late_states
 from peakgate.memory.counts import gradients_left
 from peakgate.memory.forms import Form, UntraceableError, plain, terms_of
@@ -146,13 +147,10 @@ def _compiled(plan: Plan, stage: Stage, trace: Trace, varying: tuple[str, ...]) 
     plain_figures = [base, late_states(plan, states), hole_bytes(plan, stage), host_bytes(plan, states)]
     others = other_phases(plan, stage, gradients_left(plan, states))
     phases = tuple(phase for phase in PHASES if phase in recorder.moments and phase not in others)
-    every = [moment for kept in recorder.moments.values() for moment in kept]
-    streams = tuple(dict.fromkeys((COMPUTE, *(stream for moment in every for stream in moment.streams))))
-    groups: list[list[Terms]] = [
-        *([moment.blocks for moment in highest_moments(trace, recorder.moments[phase])] for phase in phases),
-        *([terms_of(high.blocks)] for high in others.values()),
-        *(largest_rows(trace, [held_by_stream(moment, stream) for moment in every]) for stream in streams),
-    ]
+    rows = {phase: [moment.blocks for moment in highest_moments(trace, kept)] for phase, kept in recorder.moments.items()}
+    streams = streams_of(recorder)
+    held = [largest_rows(trace, held_by_stream(recorder, stream)) for stream in streams] if len(streams) > 1 else [[*chain(*rows.values())]]
+    groups = [*(rows[phase] for phase in phases), *([terms_of(high.blocks)] for high in others.values()), *held]
     return CompiledRank(
         varying=varying,
         holds=ArrayProgram(trace).holds(len(varying), trace.comparisons.values()),
