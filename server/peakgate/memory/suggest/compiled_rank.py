@@ -116,8 +116,6 @@ def is_compilable(plan: Plan) -> bool:
 
 def compile_rank(plan: Plan, stage: Stage, varying: tuple[str, ...]) -> CompiledRank:
     """Walks a rank with variables for the numbers that vary. Raises UntraceableError where a walk needs the plain numbers."""
-    if not is_compilable(plan):
-        raise UntraceableError("a plan that is predicted one by one")
     trace = Trace()
     forms: dict[str, int] = {}
 

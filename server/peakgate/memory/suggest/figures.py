@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -15,9 +15,10 @@ from peakgate.memory.forms import UntraceableError
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.suggest.array_program import Integers
-from peakgate.memory.suggest.compiled_rank import CompiledRank, Figures, compile_rank
+from peakgate.memory.suggest.compiled_rank import CompiledRank, Figures, compile_rank, is_compilable
 from peakgate.memory.suggest.grid import part_of
 from peakgate.memory.suggest.numbers import key_of, varying_of, with_numbers
+from peakgate.memory.suggest.walked_rank import walked_rank
 
 Numbers = Mapping[str, Integers]
 """The numbers of plans by name, an entry a plan."""
@@ -27,6 +28,9 @@ GROUPS = ("data", "tensor", "pipeline", "context", "expert")
 
 KEPT = 384
 """Ranks whose compiled walks are kept; one takes about 0.1 MB."""
+
+MOST_WALKS = 6
+"""Plans of a rank that are walked one by one before it is compiled, which costs about as much as four of them."""
 
 VARIANTS = 24
 """Walks of one rank: another way is taken for a batch of one, for two stages, for heads that do not reach …"""
@@ -50,6 +54,8 @@ def figures_of(plan: Plan, numbers: Numbers) -> Figures:
 
     Raises UntraceableError where they have to be predicted one by one.
     """
+    if not is_compilable(plan):
+        raise UntraceableError("a plan that is predicted one by one")
     worst: Figures | None = None
     for stage, places, chosen in _stages(plan, numbers):
         here = numbers if len(chosen) == len(numbers["micro_batch"]) else part_of(numbers, chosen)
@@ -108,13 +114,13 @@ def _places(plan: Plan, numbers: Numbers, stage: Integers) -> dict[str, Integers
 def _of_rank(plan: Plan, stage: Stage, numbers: Numbers) -> Figures:
     """The figures of one rank."""
     varying = varying_of(plan)
-    variants = _variants(*key_of(plan, stage, varying), varying)
+    known = _known(*key_of(plan, stage, varying), varying)
     out = Figures(*(np.empty(len(numbers["micro_batch"]), dtype=np.int64) for _ in range(3)))
     for run in _runs(numbers["tensor"]):
         here = part_of(numbers, run)
         if (here["tensor"] == here["tensor"][:1]).all():
             here["tensor"] = np.broadcast_to(here["tensor"][:1], len(here["tensor"]))
-        _fill(plan, stage, variants, here, Figures(*(getattr(out, name)[run] for name in FIGURES)))
+        _fill(plan, stage, known, here, Figures(*(getattr(out, name)[run] for name in FIGURES)))
     return out
 
 
@@ -126,23 +132,43 @@ def _runs(column: Integers) -> list[slice]:
     return [slice(start, end) for start, end in pairwise([0, *ends])]
 
 
-def _fill(plan: Plan, stage: Stage, variants: list[CompiledRank], numbers: Numbers, out: Figures) -> None:
-    """Writes down the figures of plans, each by the walk that goes its way; walks that are not known are compiled."""
+def _fill(plan: Plan, stage: Stage, known: _Known, numbers: Numbers, out: Figures) -> None:
+    """Writes down the figures of plans, each by the walk that goes its way; walks that are not known are compiled, or done for few."""
     left = np.arange(len(out.allocated))
-    for rank in tuple(variants):
+    for rank in tuple(known.variants):
         left = _filled(out, rank, numbers, left)
         if not len(left):
             return
+    if len(left) <= MOST_WALKS:
+        left = _walked(plan, stage, known, numbers, out, left)
     while len(left):
-        if len(variants) == VARIANTS:
+        if len(known.variants) == VARIANTS:
             raise UntraceableError("too many ways through the walk")
-        sample = {name: int(values[left[0]]) for name, values in numbers.items()}
-        rank = compile_rank(*with_numbers(plan, stage, lambda name, number, own=sample: own.get(name, number)), varying_of(plan))  # type: ignore[misc]
-        variants.append(rank)
+        rank = compile_rank(*_placed(plan, stage, numbers, left[0]), varying_of(plan))
+        known.variants.append(rank)
         before = len(left)
         left = _filled(out, rank, numbers, left)
         if len(left) == before:
             raise UntraceableError("a walk that does not hold for its own numbers")
+
+
+def _walked(plan: Plan, stage: Stage, known: _Known, numbers: Numbers, out: Figures, left: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Walks a few plans one by one, until a compiled walk would have been cheaper; those that are left."""
+    for done, index in enumerate(left):
+        here = tuple(int(values[index]) for values in numbers.values())
+        if here not in known.walked:
+            if len(known.walked) == MOST_WALKS:
+                return left[done:]
+            known.walked[here] = walked_rank(*_placed(plan, stage, numbers, index))
+        for name, size in zip(FIGURES, known.walked[here], strict=True):
+            getattr(out, name)[index] = size
+    return left[:0]
+
+
+def _placed(plan: Plan, stage: Stage, numbers: Numbers, index: np.intp) -> tuple[Plan, Stage]:
+    """One plan and stage with their own numbers."""
+    own = {name: int(values[index]) for name, values in numbers.items()}
+    return with_numbers(plan, stage, lambda name, number: own.get(name, number))
 
 
 def _filled(out: Figures, rank: CompiledRank, numbers: Numbers, left: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -162,11 +188,19 @@ def _filled(out: Figures, rank: CompiledRank, numbers: Numbers, left: NDArray[np
     return left[~goes] if len(goes) == len(left) else left[:0]
 
 
+@dataclass(slots=True)
+class _Known:
+    """What is known of a rank: its compiled walks, and the figures of plans that were walked one by one."""
+
+    variants: list[CompiledRank] = field(default_factory=list)
+    walked: dict[tuple[int, ...], tuple[int, int, int]] = field(default_factory=dict)
+
+
 @lru_cache(maxsize=KEPT)
-def _variants(_plan: Plan, _stage: Stage, _varying: tuple[str, ...]) -> list[CompiledRank]:
-    return []
+def _known(_plan: Plan, _stage: Stage, _varying: tuple[str, ...]) -> _Known:
+    return _Known()
 
 
 def forget_ranks() -> None:
     """Starts over, as a service that has seen no job."""
-    _variants.cache_clear()
+    _known.cache_clear()
