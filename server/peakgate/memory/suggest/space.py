@@ -104,7 +104,8 @@ class Space:
         legal = np.zeros(size, dtype=bool)
         for group in patterns(numbers, DECIDING) if size else ():
             part = part_of(numbers, group)
-            plan = self._plan_of((*words, *changes_of(self.job, self.plan, entry(part, 0))))
+            changes = changes_of(self.job, self.plan, entry(part, 0))
+            plan = self._plan_of((*words, *changes)) if changes else worded
             if plan is None:
                 continue
             legal[group] = True
