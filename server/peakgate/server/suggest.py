@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import Change, LedgerLine
@@ -87,7 +87,7 @@ def advise(
     """
     if assessment.capacity is None and not wishes.pareto:
         return Counsel()  # without a card nothing fits or does not
-    limit_of = partial(assessor.largest_requirement, usable_bytes=assessment.usable_bytes)
+    limit_of = cache(partial(assessor.largest_requirement, usable_bytes=assessment.usable_bytes))
     most = ASKED if thorough else UNASKED
     wanted = Wanted(allow=wishes.allow, keeps=wishes.keeps, most=most, thorough=thorough, front=wishes.pareto)
     plans = assessor.memory.plans(job, limit_of, wanted)

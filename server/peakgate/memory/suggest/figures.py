@@ -3,61 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from peakgate.memory.compose import outside_of
 from peakgate.memory.forms import UntraceableError
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.suggest.array_program import Integers
-from peakgate.memory.suggest.compiled_rank import CompiledRank, Figures, compile_rank
+from peakgate.memory.suggest.compiled_rank import CompiledRank, Figures, compile_rank, is_compilable
+from peakgate.memory.suggest.grid import part_of
 from peakgate.memory.suggest.numbers import key_of, varying_of, with_numbers
+from peakgate.memory.suggest.walked_rank import walked_rank
 
 Numbers = Mapping[str, Integers]
 """The numbers of plans by name, an entry a plan."""
 
+GROUPS = ("data", "tensor", "pipeline", "context", "expert")
+"""Degrees that are groups of ranks with buffers of their own (`runtime.groups_of`)."""
+
 KEPT = 384
 """Ranks whose compiled walks are kept; one takes about 0.1 MB."""
+
+MOST_WALKS = 6
+"""Plans of a rank that are walked one by one before it is compiled, which costs about as much as four of them."""
 
 VARIANTS = 24
 """Walks of one rank: another way is taken for a batch of one, for two stages, for heads that do not reach …"""
 
-TOGETHER = 4096
-"""Plans that are evaluated at once: their figures stay in the processor's cache."""
+FIGURES = ("allocated", "required", "host")
+
+TOGETHER = 8192
+"""Plans that are evaluated at once: their figures stay in the processor's caches."""
+
+SHORT = 512
+"""Plans of a stretch that is not worth an evaluation of its own."""
+
+KEPT_BYTES = 16 << 20
+"""A batch's arrays, which the C library shall not give back to the system and fetch again page by page."""
+
+np.empty(
+    KEPT_BYTES, dtype=np.uint8
+)  # freed at once: glibc keeps up to twice the largest block that it ever mapped (mallopt(3), M_MMAP_THRESHOLD)
 
 
 def figures_of(plan: Plan, numbers: Numbers) -> Figures:
-    """The worst rank's figures of each plan. All of them vary in the same numbers as `plan`, which is one of them.
+    """The figures of each plan's worst rank: of stages the one that allocates most, of equal ones the first. All of them vary in the same numbers as `plan`, which is one of them.
 
     Raises UntraceableError where they have to be predicted one by one.
     """
-    parts = [_worst(plan, _part(numbers, slice(at, at + TOGETHER))) for at in range(0, len(numbers["micro_batch"]), TOGETHER)]
-    if len(parts) == 1:
-        return parts[0]
-    return Figures(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("allocated", "required", "host")))
-
-
-def _part(numbers: Numbers, chosen: slice | NDArray[np.intp]) -> dict[str, Integers]:
-    return {name: values[chosen] for name, values in numbers.items()}
-
-
-def _worst(plan: Plan, numbers: Numbers) -> Figures:
-    """Of stages the one that allocates most; of equal ones the first."""
+    if not is_compilable(plan):
+        raise UntraceableError("a plan that is predicted one by one")
     worst: Figures | None = None
     for stage, places, chosen in _stages(plan, numbers):
-        here = _part(numbers, chosen) if len(chosen) < len(numbers["micro_batch"]) else dict(numbers)
-        found = _of_rank(plan, stage, here | places)
+        here = numbers if len(chosen) == len(numbers["micro_batch"]) else part_of(numbers, chosen)
+        found = _of_rank(plan, stage, {**here, **places})
         if worst is None:
             worst = found
             continue
         more = found.allocated > worst.allocated[chosen]
-        for name in ("allocated", "required", "host"):
+        for name in FIGURES:
             getattr(worst, name)[chosen[more]] = getattr(found, name)[more]
     if worst is None:
         raise AssertionError("a plan has a stage")
     return worst
+
+
+def outside_bytes(plan: Plan, numbers: Numbers) -> Integers:
+    """What each process takes outside the allocator (`compose.outside_of`): its groups are pairs, or larger ones."""
+    groups = [name for name in GROUPS if getattr(plan.degrees, name) > 1]
+    pairs, larger = (outside_of(replace(plan, degrees=replace(plan.degrees, **dict.fromkeys(groups, size)))).total for size in (2, 3))
+    if pairs == larger:
+        return np.full_like(numbers["micro_batch"], pairs)
+    return np.where(np.maximum.reduce([numbers[name] for name in groups]) > 2, larger, pairs)
 
 
 def _stages(plan: Plan, numbers: Numbers) -> Iterator[tuple[Stage, dict[str, Integers], NDArray[np.intp]]]:
@@ -67,66 +89,120 @@ def _stages(plan: Plan, numbers: Numbers) -> Iterator[tuple[Stage, dict[str, Int
     if plan.degrees.pipeline == 1:
         yield Stage(number=0, layers=layers, embeds=True, heads=True, in_flight=1, chunks=1), {}, every
         return
-    words = Stage(number=0, layers=0, embeds=True, heads=False, in_flight=0, chunks=0)
-    yield words, _places(plan, numbers, every, np.zeros_like(count)), every
+    first = Stage(number=0, layers=0, embeds=True, heads=False, in_flight=0, chunks=0)
+    yield first, _places(plan, numbers, np.zeros_like(count)), every
     between = np.flatnonzero(count > 2)  # some are neither first nor last
     if len(between):
-        words = Stage(number=1, layers=0, embeds=False, heads=False, in_flight=0, chunks=0)
-        yield words, _places(plan, numbers, between, np.ones_like(count)), between
-    yield Stage(number=1, layers=0, embeds=False, heads=True, in_flight=0, chunks=0), _places(plan, numbers, every, count - 1), every
+        here = part_of(numbers, between)
+        yield replace(first, number=1, embeds=False), _places(plan, here, np.ones_like(here["pipeline"])), between
+    yield replace(first, number=1, embeds=False, heads=True), _places(plan, numbers, count - 1), every
 
 
-def _places(plan: Plan, numbers: Numbers, chosen: NDArray[np.intp], stage: Integers) -> dict[str, Integers]:
+def _places(plan: Plan, numbers: Numbers, stage: Integers) -> dict[str, Integers]:
     """`pipeline.stages`, for arrays: layers, micro-batches in flight and chunks of a stage by its number."""
-    count, chunks, steps, at = (each[chosen] for each in (numbers["pipeline"], numbers["virtual_pipeline"], numbers["accumulation"], stage))
+    count, chunks, steps = numbers["pipeline"], numbers["virtual_pipeline"], numbers["accumulation"]
     layers = plan.architecture.dims["L"]
     if plan.degrees.schedule == "gpipe":
         in_flight = steps * chunks
     else:
-        interleaved = np.minimum((count - at - 1) * 2 + (chunks - 1) * count + 1, steps * chunks)
-        in_flight = np.where(chunks > 1, interleaved, np.minimum(count - at, steps))
+        in_flight = np.minimum(count - stage, steps)
+        if plan.degrees.virtual_pipeline > 1:
+            interleaved = np.minimum((count - stage - 1) * 2 + (chunks - 1) * count + 1, steps * chunks)
+            in_flight = np.where(chunks > 1, interleaved, in_flight)
     share, more = layers // count, layers % count
-    return {"layers": share + (at < more), "in_flight": in_flight, "chunks": chunks, "start": at * share + np.minimum(at, more)}
+    return {"layers": share + (stage < more), "in_flight": in_flight, "chunks": chunks, "start": stage * share + np.minimum(stage, more)}
 
 
 def _of_rank(plan: Plan, stage: Stage, numbers: Numbers) -> Figures:
+    """The figures of one rank."""
     varying = varying_of(plan)
-    variants = _variants(*key_of(plan, stage, varying), varying)
-    size = len(numbers["micro_batch"])
-    out = Figures(*(np.zeros(size, dtype=np.int64) for _ in range(3)))
-    left = np.arange(size)
-    for rank in tuple(variants):
+    known = _known(*key_of(plan, stage, varying), varying)
+    out = Figures(*(np.empty(len(numbers["micro_batch"]), dtype=np.int64) for _ in range(3)))
+    for run in _runs(numbers["tensor"]):
+        here = part_of(numbers, run)
+        if (here["tensor"] == here["tensor"][:1]).all():
+            here["tensor"] = np.broadcast_to(here["tensor"][:1], len(here["tensor"]))
+        _fill(plan, stage, known, here, Figures(*(getattr(out, name)[run] for name in FIGURES)))
+    return out
+
+
+def _runs(column: Integers) -> list[slice]:
+    """Stretches with the same number of a column, where they are long: what depends on that number alone is then computed once."""
+    ends = [*(np.flatnonzero(np.diff(column)) + 1).tolist(), len(column)]
+    if len(ends) * SHORT > len(column):
+        return [slice(0, len(column))]
+    return [slice(start, end) for start, end in pairwise([0, *ends])]
+
+
+def _fill(plan: Plan, stage: Stage, known: _Known, numbers: Numbers, out: Figures) -> None:
+    """Writes down the figures of plans, each by the walk that goes its way; walks that are not known are compiled, or done for few."""
+    left = np.arange(len(out.allocated))
+    for rank in tuple(known.variants):
         left = _filled(out, rank, numbers, left)
         if not len(left):
-            return out
+            return
+    if len(left) <= MOST_WALKS:
+        left = _walked(plan, stage, known, numbers, out, left)
     while len(left):
-        if len(variants) == VARIANTS:
+        if len(known.variants) == VARIANTS:
             raise UntraceableError("too many ways through the walk")
-        sample = {name: int(values[left[0]]) for name, values in numbers.items()}
-        rank = compile_rank(*with_numbers(plan, stage, lambda name, number, own=sample: own.get(name, number)), varying)  # type: ignore[misc]
-        variants.append(rank)
+        rank = compile_rank(*_placed(plan, stage, numbers, left[0]), varying_of(plan))
+        known.variants.append(rank)
         before = len(left)
         left = _filled(out, rank, numbers, left)
         if len(left) == before:
             raise UntraceableError("a walk that does not hold for its own numbers")
-    return out
+
+
+def _walked(plan: Plan, stage: Stage, known: _Known, numbers: Numbers, out: Figures, left: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Walks a few plans one by one, until a compiled walk would have been cheaper; those that are left."""
+    for done, index in enumerate(left):
+        here = tuple(int(values[index]) for values in numbers.values())
+        if here not in known.walked:
+            if len(known.walked) == MOST_WALKS:
+                return left[done:]
+            known.walked[here] = walked_rank(*_placed(plan, stage, numbers, index))
+        for name, size in zip(FIGURES, known.walked[here], strict=True):
+            getattr(out, name)[index] = size
+    return left[:0]
+
+
+def _placed(plan: Plan, stage: Stage, numbers: Numbers, index: np.intp) -> tuple[Plan, Stage]:
+    """One plan and stage with their own numbers."""
+    own = {name: int(values[index]) for name, values in numbers.items()}
+    return with_numbers(plan, stage, lambda name, number: own.get(name, number))
 
 
 def _filled(out: Figures, rank: CompiledRank, numbers: Numbers, left: NDArray[np.intp]) -> NDArray[np.intp]:
     """Writes down the plans that go a compiled way; those that are left."""
     whole = len(left) == len(out.allocated)
-    ok, found = rank.at(numbers if whole else _part(numbers, left))
-    done = left[ok]
-    for name in ("allocated", "required", "host"):
-        getattr(out, name)[done] = getattr(found, name)[ok]
-    return left[~ok]
+    here = numbers if whole else part_of(numbers, left)
+    goes = rank.goes(here)
+    if not goes.all():
+        goes = np.broadcast_to(goes, len(left))
+        here, whole = part_of(here, goes), False
+    done = left[goes] if len(goes) == len(left) else left
+    for at in range(0, len(done), TOGETHER):
+        some = slice(at, at + TOGETHER)
+        found = rank.at(part_of(here, some))
+        for name in FIGURES:
+            getattr(out, name)[some if whole else done[some]] = getattr(found, name)
+    return left[~goes] if len(goes) == len(left) else left[:0]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of a rank: its compiled walks, and the figures of plans that were walked one by one."""
+
+    variants: list[CompiledRank] = field(default_factory=list)
+    walked: dict[tuple[int, ...], tuple[int, int, int]] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=KEPT)
-def _variants(_plan: Plan, _stage: Stage, _varying: tuple[str, ...]) -> list[CompiledRank]:
-    return []
+def _known(_plan: Plan, _stage: Stage, _varying: tuple[str, ...]) -> _Known:
+    return _Known()
 
 
 def forget_ranks() -> None:
     """Starts over, as a service that has seen no job."""
-    _variants.cache_clear()
+    _known.cache_clear()

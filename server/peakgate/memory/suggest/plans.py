@@ -14,7 +14,7 @@ from peakgate.memory.suggest.space import Space, is_wanted, space_of
 from peakgate.memory.suggest.wanted import LimitOf, Plans, Wanted
 from peakgate.memory.suggest.wording import change_of
 
-QUICK, THOROUGH = 24, 240
+QUICK, THOROUGH = 12, 240
 """Choices of levers that are looked at: unasked, beside a verdict, and when suggestions are asked for."""
 
 ROOM = 0.9

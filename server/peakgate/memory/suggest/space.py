@@ -22,13 +22,12 @@ from peakgate.memory.not_counted.model import of_description
 from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError
-from peakgate.memory.profiles import profile_of
 from peakgate.memory.resolve import resolve
 from peakgate.memory.runtime import context_bytes, workspace_bytes
 from peakgate.memory.step_time import Card, Sizes, StepTime, card_of, sizes_of, step_time
 from peakgate.memory.suggest.array_program import Integers
-from peakgate.memory.suggest.figures import figures_of
-from peakgate.memory.suggest.grid import LAYERS, Range, changes_of, entry, grid, patterns, sequences_of
+from peakgate.memory.suggest.figures import figures_of, outside_bytes
+from peakgate.memory.suggest.grid import LAYERS, Range, changes_of, entry, grid, part_of, patterns, sequences_of
 from peakgate.memory.suggest.levers import Changes, Option, options_of
 from peakgate.memory.suggest.numbers import ALWAYS, OF_DEGREES, OF_PLAN
 from peakgate.memory.suggest.wanted import LimitOf
@@ -101,14 +100,15 @@ class Space:
         wanted = Range(degrees=degrees, world=self.world, sequences=sequences, larger=larger, fixed_batch=self.fixed_batch)
         numbers = grid(worded, wanted)
         if any(option.single_step for option in chosen):
-            numbers = {name: values[numbers["accumulation"] == 1] for name, values in numbers.items()}
+            numbers = part_of(numbers, numbers["accumulation"] == 1)
         size = len(numbers["micro_batch"])
         required, over, host = (np.zeros(size, dtype=np.int64) for _ in range(3))
         time = np.ones(size)
         legal = np.zeros(size, dtype=bool)
         for group in patterns(numbers, DECIDING) if size else ():
-            part = {name: values[group] for name, values in numbers.items()}
-            plan = self._plan_of((*words, *changes_of(self.job, self.plan, entry(part, 0))))
+            part = part_of(numbers, group)
+            changes = changes_of(self.job, self.plan, entry(part, 0))
+            plan = self._plan_of((*words, *changes)) if changes else worded
             if plan is None:
                 continue
             legal[group] = True
@@ -120,16 +120,16 @@ class Space:
         self.plans += int(legal.sum())
         room = self.job.node.host_memory_bytes or 0
         fits = legal & (over <= 0) & ((host <= room) | (room == 0))
-        chosen_numbers = {name: values[legal] for name, values in numbers.items()}
+        kept = slice(None) if legal.all() else legal
         return Evaluated(
             chosen=chosen,
             words=words,
-            numbers=chosen_numbers,
-            required=required[legal],
-            over=over[legal],
-            host=host[legal],
-            time=time[legal],
-            fits=fits[legal],
+            numbers=part_of(numbers, kept),
+            required=required[kept],
+            over=over[kept],
+            host=host[kept],
+            time=time[kept],
+            fits=fits[kept],
         )
 
     def _plan_of(self, changes: Changes) -> Plan | None:
@@ -148,8 +148,7 @@ class Space:
             found = figures_of(plan, numbers)
         except UntraceableError:
             return self._one_by_one(words, numbers)
-        context = plan.context_bytes if profile_of(plan.profile).context else 0
-        return found.required + context, found.host
+        return found.required + outside_bytes(plan, numbers), found.host
 
     def _one_by_one(self, words: Changes, numbers: dict[str, Integers]) -> tuple[Integers, Integers]:
         size = len(numbers["micro_batch"])
@@ -171,7 +170,7 @@ class Space:
 def _varied(numbers: dict[str, Integers]) -> dict[str, Any]:
     """The numbers that differ between plans, as a step time takes them."""
     names = [each.name for each in fields(Sizes) if each.name in numbers]
-    return {name: numbers[name].astype(np.float64) for name in names if len(np.unique(numbers[name])) > 1}
+    return {name: numbers[name].astype(np.float64) for name in names if numbers[name].strides[0]}
 
 
 def plan_of(job: Job, described: Described) -> tuple[Plan, frozenset[str]]:
