@@ -14,9 +14,16 @@ from peakgate.memory.predict import predict
 BARE = a_bare_job()
 
 
+@pytest.mark.parametrize(("framework", "want"), [("torchtune", True), ("torch", True), ("huggingface", False), ("megatron", False)])
+def test_a_step_in_the_backward_pass_is_open_where_a_framework_has_it(framework: str, *, want: bool) -> None:
+    """Of transformers' trainer and of Megatron-LM a job cannot mean it."""
+    job = replace(BARE, framework=Framework(name=framework))
+    assert (("optimizer.in_backward", True) in favourable(job)) is want
+
+
 def test_a_bare_job_leaves_everything_open() -> None:
     """Every row of the table, most telling first."""
-    assert favourable(BARE) == OPEN
+    assert favourable(BARE) == (*OPEN, ("optimizer.in_backward", True))
 
 
 def test_a_stated_field_is_closed() -> None:

@@ -44,16 +44,16 @@ SHORT = 512
 """Plans of a stretch that is not worth an evaluation of its own."""
 
 KEPT_BYTES = 16 << 20
-"""A batch's arrays, which the C library shall not give back to the system and fetch again page by page."""
+"""Of a batch's arrays. glibc gives blocks from its threshold on back to the system at once, to fetch them again page by page; the threshold
+grows to the largest block that was ever given back (mallopt(3), M_MMAP_THRESHOLD), which is the one below."""
 
-np.empty(
-    KEPT_BYTES, dtype=np.uint8
-)  # freed at once: glibc keeps up to twice the largest block that it ever mapped (mallopt(3), M_MMAP_THRESHOLD)
+np.empty(KEPT_BYTES, dtype=np.uint8)
 
 
 def figures_of(plan: Plan, numbers: Numbers) -> Figures:
-    """The figures of each plan's worst rank: of stages the one that allocates most, of equal ones the first. All of them vary in the same numbers as `plan`, which is one of them.
+    """The figures of each plan's worst rank: of stages the one that allocates most, of equal ones the first.
 
+    All of them vary in the same numbers as `plan`, which is one of them.
     Raises UntraceableError where they have to be predicted one by one.
     """
     if not is_compilable(plan):
@@ -170,7 +170,7 @@ def _walked(plan: Plan, stage: Stage, known: _Known, numbers: Numbers, out: Figu
 def _placed(plan: Plan, stage: Stage, numbers: Numbers, index: np.intp) -> tuple[Plan, Stage]:
     """One plan and stage with their own numbers."""
     own = {name: int(values[index]) for name, values in numbers.items()}
-    return with_numbers(plan, stage, lambda name, number: own.get(name, number))
+    return with_numbers(plan, stage, own.get)
 
 
 def _filled(out: Figures, rank: CompiledRank, numbers: Numbers, left: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -99,13 +99,21 @@ def _completed(plan: Plan, numbers: dict[str, Integers], wanted: Range) -> dict[
     shard = _shard(plan, sharing)
     out = numbers | common | {"accumulation": accumulation, "data": data, "shard": shard}
     if own.virtual_pipeline > 1:
-        out["virtual_pipeline"] = np.where(numbers["pipeline"] == own.pipeline, own.virtual_pipeline, 1)
+        out["virtual_pipeline"] = np.where(_interleaves(plan, numbers, accumulation), own.virtual_pipeline, 1)
     if shard is not sharing:
         legal &= sharing % shard == 0
-    if not numbers["expert"].strides[0] and numbers["expert"][:1] == 1:
+    if not numbers["expert"].strides[0] and (numbers["expert"][:1] == 1).all():
         return part_of(out | {"expert_shard": _same(0, size)}, legal)
     kept = part_of(out, legal & (sharing * numbers["tensor"] % numbers["expert"] == 0))
     return kept | {"expert_shard": _expert_shard(own, kept)}
+
+
+def _interleaves(plan: Plan, numbers: Mapping[str, Integers], accumulation: Integers) -> NDArray[np.bool_]:
+    """Whether the job's chunks a stage go with another number of stages (Megatron-LM: layers and micro-batches divide)."""
+    own, stages = plan.degrees, numbers["pipeline"]
+    divides = (plan.architecture.dims["L"] % (stages * own.virtual_pipeline) == 0) & (accumulation % stages == 0) & (stages > 1)
+    interleaves: NDArray[np.bool_] = (stages == own.pipeline) | divides
+    return interleaves
 
 
 def _common(plan: Plan, world: int) -> dict[str, int]:

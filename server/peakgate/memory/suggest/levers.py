@@ -64,6 +64,11 @@ class Option:
     """Only without gradient accumulation."""
 
     @property
+    def whole(self) -> bool:
+        """Whether it goes all the way, and not for some layers or one checkpoint for several."""
+        return self.degree != "checkpoint_layers" and not any(path == "checkpointing.every" for path, _ in self.changes)
+
+    @property
     def kind(self) -> str:
         """The lever, and of checkpointing and sharding how far it goes."""
         told_apart = [str(value) for path, value in self.changes if path in ("checkpointing.mode", "parallelism.sharding")]

@@ -32,6 +32,9 @@ from peakgate.memory.suggest.levers import Changes, Option, options_of
 from peakgate.memory.suggest.numbers import ALWAYS, OF_DEGREES, OF_PLAN
 from peakgate.memory.suggest.wanted import LimitOf
 
+STAGES = 3
+"""Of a pipeline that are walked: the first, the last, and one between them."""
+
 Floats = NDArray[np.float64]
 DECIDING = tuple(name for name in (*OF_PLAN, *OF_DEGREES) if name not in ALWAYS)
 """Numbers whose being above 1 is a word: there is accumulation, or a pipeline."""
@@ -81,7 +84,9 @@ class Space:
     """What makes the job one of `world` GPUs, where that is not what it has."""
     known: dict[tuple[int, ...], Evaluated | None] = field(default_factory=dict)
     plans: int = 0
-    """How many were evaluated."""
+    """How many were evaluated …"""
+    effort: int = 0
+    """… and how many walks that takes: one for each stage of a group that says the same words, or for each plan that is predicted alone."""
 
     def evaluate(self, places: tuple[int, ...]) -> Evaluated | None:
         """The plans of the options at `places`; None where there are no legal ones."""
@@ -148,10 +153,12 @@ class Space:
             found = figures_of(plan, numbers)
         except UntraceableError:
             return self._one_by_one(words, numbers)
+        self.effort += min(plan.degrees.pipeline, STAGES)
         return found.required + outside_bytes(plan, numbers), found.host
 
     def _one_by_one(self, words: Changes, numbers: dict[str, Integers]) -> tuple[Integers, Integers]:
         size = len(numbers["micro_batch"])
+        self.effort += size
         every = [changes_of(self.job, self.plan, entry(numbers, index)) for index in range(size)]
         found = [predict(with_changes(self.job, (*words, *changes))) for changes in every]
         return np.array([each.required_bytes for each in found]), np.array([each.host_bytes for each in found])

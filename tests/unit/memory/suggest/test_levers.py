@@ -66,7 +66,7 @@ def test_states_in_eight_bits_go_with_a_step_inside_the_backward_pass(name: str)
 @pytest.mark.parametrize(("gpu", "want"), [("v100-16gb", False), ("t4-16gb", False), ("a100-40gb", True), ("", True)])
 def test_bfloat16_is_offered_to_cards_that_multiply_it(gpu: str, want: bool) -> None:
     """Volta and Turing only emulate it; an unknown card may do it."""
-    changes: dict[str, Value] = {"precision.recipe": "fp32"} | ({"gpu.type": gpu} if gpu else {})
+    changes: dict[str, Value] = {"precision.recipe": "fp32", **({"gpu.type": gpu} if gpu else {})}
     job = a_job(changes)
     found = options_of(job, replace(a_plan(changes), capability=capability_of(job)))
     assert bool(offered("precision.recipe", "bf16", found)) == want
