@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.memory.builders import a_bare_job, a_job, textbook_13b
 
 from peakgate.memory.change import Value, value_at, with_changes
 from peakgate.memory.choices import CHOICES
 from peakgate.memory.favourable import FAR, OPEN, OPEN_WHEN_PARALLEL, OPEN_WHEN_TENSOR_PARALLEL, favourable
-from peakgate.memory.job import Batch, Job, Lora, Model
+from peakgate.memory.job import Batch, Framework, Job, Lora, Model
 from peakgate.memory.predict import predict
 
 BARE = a_bare_job()
