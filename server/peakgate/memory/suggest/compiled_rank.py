@@ -15,7 +15,7 @@ from peakgate.memory.choices import BEFORE_STEP, PHASES
 from peakgate.memory.compiled_step import FIXED, held_by_stream, highest_moments, largest_rows, streams_of
 from peakgate.memory.compose import late_states
 from peakgate.memory.counts import gradients_left
-from peakgate.memory.forms import Form, UntraceableError, plain, terms_of
+from peakgate.memory.forms import Form, plain, terms_of
 from peakgate.memory.hole import hole_bytes
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.methods.rows import OWN_LOSSES
@@ -31,7 +31,7 @@ from peakgate.memory.resident import resident_lines
 from peakgate.memory.step import run
 from peakgate.memory.suggest.array_program import ArrayProgram, EvaluateArrays, Flags, Holds, Integers
 from peakgate.memory.suggest.numbers import ALWAYS, OF_STAGE, with_numbers
-from peakgate.memory.trace import Terms, Trace
+from peakgate.memory.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

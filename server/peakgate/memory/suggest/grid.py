@@ -21,6 +21,9 @@ from peakgate.memory.suggest.array_program import Integers
 
 DEGREES = ("tensor", "pipeline", "context", "expert")
 
+Numbers = Mapping[str, Integers]
+"""The numbers of plans by name, an entry a plan."""
+
 Chosen = slice | NDArray[np.intp] | NDArray[np.bool_]
 
 EQUAL_STAGES = ("megatron", "textbook")
