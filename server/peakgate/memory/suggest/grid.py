@@ -86,7 +86,7 @@ def _completed(plan: Plan, numbers: dict[str, Integers], wanted: Range) -> dict[
         out["virtual_pipeline"] = np.where(numbers["pipeline"] == own.pipeline, own.virtual_pipeline, 1)
     if shard is not sharing:
         legal &= sharing % shard == 0
-    if not numbers["expert"].strides[0] and numbers["expert"][:1] == 1:
+    if (numbers["expert"] == 1).all():
         return part_of(out | {"expert_shard": _same(0, size)}, legal)
     kept = part_of(out, legal & (sharing * numbers["tensor"] % numbers["expert"] == 0))
     return kept | {"expert_shard": _expert_shard(own, kept)}
