@@ -16,6 +16,7 @@ from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report,
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
+from tests.bench.suggesting import measured as suggested
 from tests.bench.suggestions import Top, out_of_memory, top
 from tests.bench.suggestions import report as suggestions_report
 from tests.bench.walking import measured
@@ -52,6 +53,17 @@ def walking() -> bool:
     return holds
 
 
+def suggesting() -> bool:
+    """Prints what the plan search costs; whether the bars hold."""
+    holds = True
+    for name, found in suggested().items():
+        bar = float(BOUNDS[name]["bar"])
+        holds = holds and found <= bar
+        unit, times = ("MiB", 1) if name.endswith("_mib") else ("ms of CPU", 1e3)
+        print(f"{name}: {found * times:.1f} {unit} (bar {bar * times:g}: {'holds' if found <= bar else 'BROKEN'})")
+    return holds
+
+
 def accuracy() -> bool:
     """Prints the error tables; whether every job was judged (UNDECIDED is a judgement)."""
     published = answered_rows("published_jobs")
@@ -76,6 +88,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "walking": walking,
     "accuracy": accuracy,
     "suggestions": suggestions,
+    "suggesting": suggesting,
 }
 
 

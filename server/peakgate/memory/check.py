@@ -10,7 +10,6 @@ from peakgate.memory.absurd import LARGEST, endless_losses, too_large
 from peakgate.memory.catalog.gpus import find_gpu
 from peakgate.memory.catalog.models import find_model
 from peakgate.memory.catalog.nearest import did_you_mean
-from peakgate.memory.change import names_of
 from peakgate.memory.choices import CHOICES
 from peakgate.memory.frozen import problems
 from peakgate.memory.hf_config import key_of, read, shares
@@ -126,7 +125,7 @@ def _leaves(node: object, prefix: str) -> Iterator[tuple[str, object]]:
     """(path, stated value) of every field that is set."""
     if not is_dataclass(node):
         return
-    for name in names_of(type(node)):
+    for name in node.__dataclass_fields__:
         value, path = getattr(node, name), f"{prefix}{name}"
         if is_dataclass(value):
             yield from _leaves(value, f"{path}.")

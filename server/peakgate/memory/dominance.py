@@ -51,7 +51,8 @@ def largest(trace: Trace, rows: Sequence[Terms]) -> list[int]:
 
 def _heights(trace: Trace, rows: Sequence[Terms]) -> list[tuple[int, ...]]:
     """The rows' values at the points."""
-    at = [(trace.elsewhere(variables), {}) for variables in POINTS]
+    known: list[dict[Monomial, int]] = [{} for _ in POINTS]
+    at = [(trace.elsewhere(variables), products) for variables, products in zip(POINTS, known, strict=True)]
     return [tuple(value_of(terms, values, products) for values, products in at) for terms in rows]
 
 

@@ -21,6 +21,9 @@ from peakgate.memory.suggest.array_program import Integers
 
 DEGREES = ("tensor", "pipeline", "context", "expert")
 
+Numbers = Mapping[str, Integers]
+"""The numbers of plans by name, an entry a plan."""
+
 Chosen = slice | NDArray[np.intp] | NDArray[np.bool_]
 
 LAYERS = "checkpoint_layers"
@@ -102,7 +105,7 @@ def _completed(plan: Plan, numbers: dict[str, Integers], wanted: Range) -> dict[
         out["virtual_pipeline"] = np.where(_interleaves(plan, numbers, accumulation), own.virtual_pipeline, 1)
     if shard is not sharing:
         legal &= sharing % shard == 0
-    if not numbers["expert"].strides[0] and (numbers["expert"][:1] == 1).all():
+    if (numbers["expert"] == 1).all():
         return part_of(out | {"expert_shard": _same(0, size)}, legal)
     kept = part_of(out, legal & (sharing * numbers["tensor"] % numbers["expert"] == 0))
     return kept | {"expert_shard": _expert_shard(own, kept)}
