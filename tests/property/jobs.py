@@ -75,7 +75,9 @@ def levers(draw: st.DrawFn, layers: int) -> dict[str, Value]:
     changes = {path: draw(st.sampled_from(values)) for path, values in LEVERS.items()}
     tensor, pipeline = draw(st.sampled_from((1, 1, 2))), draw(st.sampled_from((1, 1, 2, 3)))
     pipeline = pipeline if pipeline <= layers else 1
+    chunks = changes["parallelism.virtual_pipeline"] if 2 * pipeline <= layers else 1
     return changes | {
+        "parallelism.virtual_pipeline": chunks,
         "parallelism.tensor": tensor,
         "parallelism.pipeline": pipeline,
         "parallelism.sharding": draw(st.sampled_from(SHARDINGS)),

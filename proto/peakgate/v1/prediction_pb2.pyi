@@ -297,7 +297,7 @@ class Suggestion(_message.Message):
     headroom_bytes: _builtins.int
     """What stays free of the card's usable bytes above bound_bytes; negative when the changed job does not fit."""
     alters: _builtins.str
-    """What it changes beside memory and time: numerics objective batch gpus, or empty."""
+    """What it changes beside memory and time, words of: numerics objective batch gpus; empty: nothing."""
     @_builtins.property
     def changes(self) -> _containers.MessageMap[_builtins.str, _struct_pb2.Value]:
         """Field path to new value."""

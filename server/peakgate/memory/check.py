@@ -284,6 +284,11 @@ def _degrees(job: Job, t: Transformer | None) -> Iterator[FieldError]:
         yield FieldError(field="parallelism.tensor", description=f"{tensor} does not divide {t.heads} heads")
     if t is not None and t.layers and pipeline > t.layers + (t.encoder_layers or 0):
         yield FieldError(field="parallelism.pipeline", description=f"{pipeline} stages for {t.layers} layers")
+    chunks, layers = pipeline * (p.virtual_pipeline or 1), (t.layers or 0) + (t.encoder_layers or 0) if t is not None else 0
+    if 1 < pipeline <= layers < chunks:
+        yield FieldError(
+            field="parallelism.virtual_pipeline", description=f"{pipeline} stages of {p.virtual_pipeline} chunks for {layers} layers"
+        )
     if (
         p.stage_layers
         and t is not None

@@ -93,7 +93,7 @@ class Prediction:
 class Change:
     """A plan: field paths with their new values, and what it costs.
 
-    `alters` is what it changes beside memory and time: nothing, numerics, objective, batch or gpus; `conditions` were not checked.
+    `alters` are words for what it changes beside memory and time: numerics, objective, batch, gpus; `conditions` were not checked.
     """
 
     title: str

@@ -105,9 +105,8 @@ class Judge:
         """Changes for a job, and inverted fields. Raises PeakgateError when it cannot be judged, or the path not be solved."""
         assessor = self._assessor
         job = self._job(message)
-        response, assessment, decision = self._answer(job, assessor)
         solved = solve(job, solve_path, assessor, wishes) if solve_path else NOTHING
-        counsel = advise(job, assessment, assessor, decision.deciding, wishes=wishes, thorough=True)
+        response, assessment, counsel = self._answer(job, assessor, wishes=wishes)
         smallest, largest = smallest_gpu(job, assessor), largest_micro_batch_size(job, assessor)
         return Advised(
             answer=response,
@@ -139,11 +138,17 @@ class Judge:
             raise self.refused(message, ())
         return job
 
-    def _answer(self, job: Job, assessor: Assessor, *, replay: bool = False) -> tuple[PredictResponse, Assessment, Decision]:
+    def _answer(
+        self, job: Job, assessor: Assessor, *, replay: bool = False, wishes: Wishes | None = None
+    ) -> tuple[PredictResponse, Assessment, Counsel]:
+        """The answer with what is advised: unasked, or under `wishes` when suggestions are asked for."""
         try:
             assessment = assessor.assess(job, replay=replay)
             decision = decide(job, assessment, assessor)
-            counsel = _wanted_advice(job, assessment, decision, assessor)
+            if wishes is None:
+                counsel = _wanted_advice(job, assessment, decision, assessor)
+            else:
+                counsel = advise(job, assessment, assessor, decision.deciding, wishes=wishes, thorough=True)
         except JobError as error:
             raise from_job_error(error) from error
         response = answer.build_answer(
@@ -154,7 +159,7 @@ class Judge:
             coverage=self.policy.coverage,
             calibration_version=assessor.snapshot.version,
         )
-        return response, assessment, decision
+        return response, assessment, counsel
 
 
 def _united(fields: tuple[FieldError, ...], more: tuple[FieldError, ...]) -> tuple[FieldError, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -94,12 +94,12 @@ def advise(
     most = ASKED if thorough else UNASKED
     wanted = Wanted(allow=wishes.allow, keeps=wishes.keeps, most=most, thorough=thorough, front=wishes.pareto)
     plans = assessor.memory.plans(job, limit_of, wanted)
-    own = [each for each in _own(assessment, deciding) if not any(wishes.keeps(path) for path, _ in each.changes)]
+    own = [each for each in _own(assessment, deciding, plans.suggestions) if not any(wishes.keeps(path) for path, _ in each.changes)]
     known = [sorted(each.changes) for each in own]
     changes = [*own, *(each for each in plans.suggestions if sorted(each.changes) not in known)]
     advice = [each for each in (_advice(job, change, assessor) for change in changes) if each is not None]
     fitting = [each for each in advice if each.fits]
-    shortfall = _shortfall(job, plans.closest, assessor) if plans.closest is not None else None
+    shortfall = _shortfall(job, plans.closest, assessor) if plans.closest is not None and not own else None
     notes = _what_more_helps(job, limit_of, wanted, assessor) if thorough and shortfall is not None else ()
     if thorough and not fitting and not assessment.fits and not wishes.keeps("gpu.type"):
         fitting += _another_card(job, assessor)
@@ -113,29 +113,29 @@ def _what_more_helps(job: Job, limit_of: LimitOf, wanted: Wanted, assessor: Asse
     notes = []
     for word in (word for word in ALLOWABLE if word not in wanted.allow):
         plans = assessor.memory.plans(job, limit_of, replace(wanted, allow=wanted.allow | {word}, thorough=False, front=False))
-        best = next((each for each in plans.suggestions if each.alters == word), None)
-        if best is not None:
-            notes.append(f"with `--allow {word}` it fits: {best.title}")
+        if any(word in each.alters.split() for each in plans.suggestions):
+            notes.append(f"with `--allow {word}` there are plans that fit")
     return tuple(notes)
 
 
-def _own(assessment: Assessment, deciding: Changes) -> Iterator[Change]:
-    """What decides, and what the service itself knows to help."""
+def _own(assessment: Assessment, deciding: Changes, found: Iterable[Change]) -> Iterator[Change]:
+    """What decides, with the cost that a search `found` for it, and what the service itself knows to help."""
     if deciding:
-        yield _statement(deciding)
+        same = next((each for each in found if sorted(each.changes) == sorted(deciding)), None)
+        yield _statement(deciding, same.relative_step_time if same is not None else NOT_ESTIMATED)
     if retries(assessment):
         yield EXPANDABLE_SEGMENTS
     if not assessment.host_fits and "optimizer_states" in assessment.offloaded:
         yield NO_OFFLOAD
 
 
-def _statement(deciding: Changes) -> Change:
+def _statement(deciding: Changes, relative_step_time: float) -> Change:
     names = " and ".join(path for path, _ in deciding)
     return Change(
         title=f"state {names}, if that is what the job does",
         changes=deciding,
-        relative_step_time=NOT_ESTIMATED,
-        why="the job does not say it, and with these values it fits",
+        relative_step_time=relative_step_time,
+        why="the job does not say it, and with these values it fits; if it does something else, this is the change",
     )
 
 

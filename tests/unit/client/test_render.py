@@ -229,9 +229,10 @@ def test_a_shortfall_names_what_is_missing_and_the_closest_plan() -> None:
 
 def test_a_front_is_a_table_of_memory_and_time() -> None:
     """Only where it was asked for."""
-    front = [Suggestion(title="as it is", bound_bytes=50 * GB, relative_step_time=1.0), Suggestion(title="full", bound_bytes=GB)]
+    whole = Suggestion(title="as it is", bound_bytes=50 * GB, headroom_bytes=-9 * GB, relative_step_time=1.0)
+    front = [whole, Suggestion(title="full", bound_bytes=GB, headroom_bytes=40 * GB)]
     text = advised(SuggestResponse(prediction=an_answer(), pareto=front))
-    assert re.search(r"50.0 GB +as fast +as it is *\n +1.0 GB +not estimated +full", text)
+    assert re.search(r"50.0 GB +-9.0 GB +as fast +as it is *\n +1.0 GB +40.0 GB +not estimated +full", text)
     assert "no other plan beats" not in advised(SuggestResponse(prediction=an_answer()))
 
 

@@ -14,7 +14,7 @@ from peakgate.client.render.text import escape
 from peakgate.client.render.units import gb, step_time
 from peakgate.v1.prediction_service_pb2 import Shortfall, SuggestResponse
 
-HEADS = ("Bound", "Step time", "Plan")
+HEADS = ("Bound", "Room", "Step time", "Plan")
 
 
 def print_advice(console: Console, label: str, advice: SuggestResponse) -> None:
@@ -45,7 +45,8 @@ def _print_front(console: Console, advice: SuggestResponse) -> None:
         return
     table = Table(*HEADS, box=None, padding=(0, 2, 0, 0), header_style="bold")
     for each in advice.pareto:
-        table.add_row(gb(each.bound_bytes), step_time(each.relative_step_time), escape(each.title or changes_text(each)))
+        room = ("" if each.headroom_bytes >= 0 else "-") + gb(abs(each.headroom_bytes))
+        table.add_row(gb(each.bound_bytes), room, step_time(each.relative_step_time), escape(each.title or changes_text(each)))
     considered = f", of {advice.plans:,} plans" if advice.plans else ""
     console.print(f"\n  Less memory for more time: what no other plan beats in both{considered}")
     console.print(Padding(table, (0, 0, 0, 4), expand=False))

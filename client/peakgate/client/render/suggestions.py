@@ -39,7 +39,7 @@ def print_suggestion(console: Console, suggestion: Suggestion, mark: str, *, rea
     for condition in suggestion.conditions:
         print_hanging(console, escape(condition), "if", indent)
     if suggestion.alters:
-        console.print(f"{' ' * indent}alters {escape(suggestion.alters)}", soft_wrap=True)
+        console.print(f"{' ' * indent}alters {escape(' and '.join(suggestion.alters.split()))}", soft_wrap=True)
 
 
 def print_hanging(console: Console, markup: str, mark: str, indent: int = _INDENT) -> None:

@@ -35,16 +35,27 @@ LESS: dict[str, str] = {
 }
 
 
+WORTH_A_WORD = 0.05
+"""A share of the step from which on a second and a third reason are named."""
+
+
 def why(before: StepTime, after: StepTime) -> str:
-    """What costs most more in `after`, as a share of `before`; of a faster plan, what costs most less. Both are one plan's."""
+    """What costs most more in `after`, as shares of `before`; of a faster plan, what costs most less. Both are one plan's."""
     change = {name: _change(before, after, name) for name in PARTS}
-    most, least = max(change, key=change.__getitem__), min(change, key=change.__getitem__)
-    faster = after.per_sample < before.per_sample
-    if change[most] > LITTLE and not faster:
-        return MORE[most].format(more=_percent(change[most]), times=_times(before, after))
-    if change[least] < -LITTLE:
-        return f"{LESS.get(least, 'less time for ' + least.replace('_', ' '))}, {_percent(-change[least])} of the step"
-    return "almost free"
+    slower = after.per_sample >= before.per_sample
+    names = sorted(change, key=change.__getitem__, reverse=slower)[:3]
+    told = [name for place, name in enumerate(names) if abs(change[name]) > (WORTH_A_WORD if place else LITTLE)]
+    told = [name for name in told if (change[name] > 0) == slower]
+    words = [_more(before, after, name, change[name]) if slower else _less(name, change[name]) for name in told]
+    return ", ".join(words) or "almost free"
+
+
+def _more(before: StepTime, after: StepTime, name: str, change: float) -> str:
+    return MORE[name].format(more=_percent(change), times=_times(before, after))
+
+
+def _less(name: str, change: float) -> str:
+    return f"{LESS.get(name, 'less time for ' + name.replace('_', ' '))}, {_percent(-change)} of the step"
 
 
 def _change(before: StepTime, after: StepTime, name: str) -> float:

@@ -41,13 +41,16 @@ EQUAL_STAGES = ("megatron", "textbook")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
     """What may vary: `degrees` that take another value than the job's, by name; `world`, the GPUs; `sequences` of the global batch, 0 where
-    it is free; micro-batches may also be `larger` than the job's, or may not differ from it at all."""
+    it is free; micro-batches may also be `larger` than the job's, or may not differ from it, as accumulation may not; `whole_shards`:
+    states are sharded over all data parallel ranks, whatever the job's own shards are."""
 
     degrees: frozenset[str] = frozenset()
     world: int = 1
     sequences: int = 0
     larger: bool = False
     fixed_batch: bool = False
+    fixed_steps: bool = False
+    whole_shards: bool = False
 
 
 def sequences_of(plan: Plan) -> int:
@@ -97,9 +100,11 @@ def _completed(plan: Plan, numbers: dict[str, Integers], wanted: Range) -> dict[
     legal = (ranks * data == world) & (accumulation > 0) & (not wanted.sequences or accumulation * together == wanted.sequences)
     if LAYERS in wanted.degrees:
         legal &= numbers[LAYERS] >= FEWEST_LAYERS
+    if wanted.fixed_steps:
+        legal &= accumulation == plan.accumulation
     common = {name: _same(number, size) for name, number in _common(plan, world).items()}
     sharing = data * numbers["context"]
-    shard = _shard(plan, sharing)
+    shard = sharing if wanted.whole_shards else _shard(plan, sharing)
     out = numbers | common | {"accumulation": accumulation, "data": data, "shard": shard}
     if own.virtual_pipeline > 1:
         out["virtual_pipeline"] = np.where(_interleaves(plan, numbers, accumulation), own.virtual_pipeline, 1)

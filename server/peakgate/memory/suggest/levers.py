@@ -289,7 +289,7 @@ OPTIONS: tuple[Option, ...] = (
            why="states in one byte each, in memory that pages to the host"),
     Option(lever="precision", title="parameters and states in bfloat16", changes=(("precision.recipe", "bf16"),), alters="numerics",
            frameworks=frozenset({"huggingface", "torch", "torchtune", "litgpt"}), applies=_recipe,
-           why="8 bytes a parameter in place of 16"),
+           why="parameters, gradients and states in two bytes each in place of four"),
     Option(lever="base", title="the adapters' base in 4 bits (QLoRA)", changes=(("lora.base_dtype", "nf4"),), alters="numerics",
            frameworks=frozenset({"huggingface", "torchtune"}), applies=_whole_base,
            why="frozen weights in half a byte each, made 16 bits again for each product"),

@@ -8,8 +8,8 @@ from dataclasses import replace
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import Change
 from peakgate.memory.suggest.front import front
-from peakgate.memory.suggest.levers import FASTER, options_of
-from peakgate.memory.suggest.search import Found, found_at, search
+from peakgate.memory.suggest.levers import FASTER, Changes, options_of
+from peakgate.memory.suggest.search import SLOW, Found, found_at, search
 from peakgate.memory.suggest.space import Space, is_wanted, space_of
 from peakgate.memory.suggest.wanted import LimitOf, Plans, Wanted
 from peakgate.memory.suggest.wording import change_of
@@ -25,6 +25,9 @@ FASTER_BELOW = 0.98
 
 MORE_GPUS = (2, 4, 8, 16)
 """Times as many GPUs, tried when what the job has gives too few plans."""
+
+OF_ANY_BATCH = 2
+"""Places that plans with another global batch get, where it is free."""
 
 ENOUGH = 3
 """Plans on the job's own GPUs, beside which none on more GPUs are wanted."""
@@ -43,6 +46,9 @@ def plans_of(job: Job, limit_of: LimitOf, wanted: Wanted) -> Plans:
         result = search(space, most=wanted.most, effort=effort)
         found = [change_of(space, each) for each in result.found]
         closest = result.closest if not found else None
+        if "batch" in wanted.allow:
+            found = found[: wanted.most - OF_ANY_BATCH]
+            found += _of_any_batch(job, limit_of, wanted, effort, {each.changes for each in found})
         if len(found) < ENOUGH and wanted.thorough:
             found += _on_more_gpus(job, limit_of, wanted, effort)
     return Plans(
@@ -73,13 +79,23 @@ def _faster(space: Space, wanted: Wanted) -> Iterator[Found]:
             yield found_at(wide, evaluated, index)
 
 
+def _of_any_batch(job: Job, limit_of: LimitOf, wanted: Wanted, effort: int, known: set[Changes]) -> Iterator[Change]:
+    """Plans with fewer sequences a step, behind those that keep the batch."""
+    space = space_of(job, limit_of, allow=wanted.allow, keeps=wanted.keeps, free_batch=True)
+    for each in search(space, most=wanted.most, effort=effort).found if space is not None else ():
+        change = change_of(space, each) if space is not None and each.changes not in known else None
+        if change is not None and "batch" in change.alters:
+            yield change
+
+
 def _on_more_gpus(job: Job, limit_of: LimitOf, wanted: Wanted, effort: int) -> Iterator[Change]:
-    """The best plan on the fewest GPUs above the job's own."""
+    """The best plan on the fewest GPUs above the job's own; where its batch cannot be spread over more, with a larger batch."""
     if wanted.keeps("gpu.count") or wanted.keeps("parallelism.world_size"):
         return
-    for times in MORE_GPUS:
-        space = space_of(job, limit_of, allow=wanted.allow, keeps=wanted.keeps, times=times)
-        result = search(space, most=1, effort=effort // len(MORE_GPUS)) if space is not None else None
-        if space is not None and result is not None and result.found:
-            yield change_of(space, result.found[0])
-            return
+    for free_batch in (False, True):
+        for times in MORE_GPUS:
+            space = space_of(job, limit_of, allow=wanted.allow, keeps=wanted.keeps, times=times, free_batch=free_batch)
+            result = search(space, most=1, effort=effort // len(MORE_GPUS)) if space is not None else None
+            if space is not None and result is not None and result.found and result.found[0].time <= SLOW:
+                yield change_of(space, result.found[0])
+                return

@@ -3,7 +3,7 @@
 A node is a choice of levers, and with it come all micro-batches and degrees that are legal beside it, evaluated at once. Nodes are visited
 cheapest first, each set of levers once. Two things keep the search small, and both only leave out what cannot be better:
 a choice that already fits at the job's own micro-batch needs no more levers but those that make it faster, and one that does not fit with
-every free lever after it on top does not fit with some of them.
+every free lever after it on top does not fit with some of them. Levers that are not free are taken not to save time.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ SAME_TIME = 0.005
 
 WORTH_A_LEVER = 0.02
 """A lever that is not needed for the fit stays in a plan when it saves more of a step."""
+
+SLOW = 5.0
+"""Times the step of the job: nobody waits so much longer where there is anything else."""
 
 UNKNOWN = 0.5
 """Faster than any lever makes a step: one that may save time is tried alone before dearer ones are."""
@@ -57,11 +60,11 @@ class Found:
         return frozenset(fields | {option.lever for option in self.chosen})
 
     @property
-    def rank(self) -> tuple[bool, float, int, int, int]:
-        """What alters nothing but memory and time first, then the cheapest, of equally fast ones that with the fewest changes, then the
+    def rank(self) -> tuple[int, float, int, int, int]:
+        """What alters least beside memory and time first, then the cheapest, of equally fast ones that with the fewest changes, then the
         first of the table, which has the lesson's order."""
         place = max((OPTIONS.index(option) for option in self.chosen if option in OPTIONS), default=0)
-        altered = any(option.alters for option in self.chosen)
+        altered = len({option.alters for option in self.chosen if option.alters})
         return altered, round(self.time / (2 * SAME_TIME)), len(self.chosen) + len(self.changes), place, self.required_bytes
 
 
@@ -78,9 +81,11 @@ def search(space: Space, *, most: int = 5, effort: int = 200) -> Result:
     """The `most` best plans that fit and need each of their changes, one of a kind, until the search has cost so much `effort`."""
     visit = _Visit(space, most, space.effort + effort)
     visit.run()
-    if not visit.found:
+    if all(each.time > SLOW for each in visit.found.values()):
         visit.add_up()
-    return Result(found=tuple(visit.best()[:most]), closest=visit.closest, plans=space.plans)
+    best = visit.best()
+    sensible = [each for each in best if each.time <= SLOW]
+    return Result(found=tuple((sensible or best[:1])[:most]), closest=visit.closest, plans=space.plans)
 
 
 def found_at(space: Space, evaluated: Evaluated, index: int) -> Found:
@@ -120,7 +125,7 @@ class _Visit:
             grown = tuple(sorted({*node, *places}))
             if len(grown) > len(node) and self._lacks(grown) < self._lacks(node):
                 node = grown
-            if node in self.found:
+            if node in self.found and self.found[node].time <= SLOW:
                 break
         for place in sorted(node, key=lambda each: self.space.options[each].free) if node in self.found else ():
             rest = tuple(each for each in node if each != place)
@@ -164,9 +169,9 @@ class _Visit:
         """Notes what a node has to offer; its children with a bound of their time."""
         evaluated = self.space.evaluate(node)
         if evaluated is None:
-            if node and self.space.options[node[-1]].degree == "":
+            if len(node) > 1 and self.space.options[node[-1]].degree == "":
                 return
-            time = 1.0
+            time = 1.0  # what is not legal alone may be beside another lever: checkpoints on the host beside checkpointing
         else:
             time = float(evaluated.time.min())
             self._note(node, evaluated)

@@ -19,7 +19,7 @@ from peakgate.memory.job import Job
 from peakgate.memory.lengths import lengths_of
 from peakgate.memory.model import Described, describe
 from peakgate.memory.not_counted.model import of_description
-from peakgate.memory.plan import Plan
+from peakgate.memory.plan import ZERO, Plan
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError
 from peakgate.memory.resolve import resolve
@@ -31,6 +31,9 @@ from peakgate.memory.suggest.grid import LAYERS, Range, changes_of, entry, grid,
 from peakgate.memory.suggest.levers import Changes, Option, options_of
 from peakgate.memory.suggest.numbers import ALWAYS, OF_DEGREES, OF_PLAN
 from peakgate.memory.suggest.wanted import LimitOf
+
+WHOLE = ("fsdp", *ZERO)
+"""Kinds of sharding that, when they are chosen, take all data parallel ranks."""
 
 STAGES = 3
 """Of a pipeline that are walked: the first, the last, and one between them."""
@@ -79,6 +82,8 @@ class Space:
     """Whether micro-batches may be larger than the job's …"""
     fixed_batch: bool = False
     """… or have to be as large."""
+    fixed_steps: bool = False
+    """Whether accumulation has to stay as it is."""
     world: int = 1
     more_gpus: Changes = ()
     """What makes the job one of `world` GPUs, where that is not what it has."""
@@ -102,7 +107,15 @@ class Space:
         degrees = frozenset(each.degree for each in chosen if each.degree)
         larger = self.larger and not self.fixed_batch
         sequences = 0 if self.free_batch else sequences_of(self.plan)
-        wanted = Range(degrees=degrees, world=self.world, sequences=sequences, larger=larger, fixed_batch=self.fixed_batch)
+        wanted = Range(
+            degrees=degrees,
+            world=self.world,
+            sequences=sequences,
+            larger=larger,
+            fixed_batch=self.fixed_batch,
+            fixed_steps=self.fixed_steps,
+            whole_shards=dict(words).get("parallelism.sharding") in WHOLE,
+        )
         numbers = grid(worded, wanted)
         if any(option.single_step for option in chosen):
             numbers = part_of(numbers, numbers["accumulation"] == 1)
@@ -191,9 +204,17 @@ def plan_of(job: Job, described: Described) -> tuple[Plan, frozenset[str]]:
 
 
 def space_of(
-    job: Job, limit_of: LimitOf, *, allow: frozenset[str] = frozenset(), keeps: Callable[[str], bool] = lambda _: False, times: int = 1
+    job: Job,
+    limit_of: LimitOf,
+    *,
+    allow: frozenset[str] = frozenset(),
+    keeps: Callable[[str], bool] = lambda _: False,
+    times: int = 1,
+    free_batch: bool = False,
 ) -> Space | None:
-    """The space of a legal job, on `times` as many GPUs; None where the job does not say enough to walk its step."""
+    """The space of a legal job, on `times` as many GPUs, at its global batch or any.
+
+    None where the job does not say enough to walk its step."""
     described = describe(job.model)
     if described.architecture is None or not job.batch.micro_batch_size or not lengths_of(job, described.architecture).sequence:
         return None
@@ -212,8 +233,9 @@ def space_of(
         card=card,
         before=step_time(plan, sizes_of(plan), card),
         undecided=undecided,
-        free_batch="batch" in allow,
-        fixed_batch=keeps("batch.micro_batch_size") or keeps("batch.gradient_accumulation_steps"),
+        free_batch=free_batch,
+        fixed_batch=keeps("batch.micro_batch_size"),
+        fixed_steps=keeps("batch.gradient_accumulation_steps"),
         world=world,
         more_gpus=more_gpus,
     )

@@ -19,7 +19,7 @@ DEGREE_TITLES = {
 }
 
 ORDER = ("objective", "numerics", "batch", "gpus")
-"""Of several things that a plan alters the first is said."""
+"""In which the things that a plan alters are said."""
 
 
 def change_of(space: Space, found: Found) -> Change:
@@ -45,7 +45,7 @@ def _titles(space: Space, found: Found) -> Iterator[str]:
         yield _degree_title(option.degree, numbers[option.degree]) if option.degree else option.title
     if numbers["micro_batch"] != own.micro_batch:
         size, steps = numbers["micro_batch"] // own.sequences, numbers["accumulation"]
-        yield f"micro-batch {size} with {steps} accumulation step{'s' if steps != 1 else ''}"
+        yield f"micro-batch {size} with {steps} accumulation steps" if steps > 1 else f"micro-batch {size}"
     if numbers["world"] != own.degrees.world:
         yield f"{numbers['world']} GPUs"
 
@@ -62,7 +62,7 @@ def _altered(space: Space, found: Found) -> str:
         altered.add("batch")
     if numbers["world"] != own.degrees.world:
         altered.add("gpus")
-    return next((word for word in ORDER if word in altered), "")
+    return " ".join(word for word in ORDER if word in altered)
 
 
 def _conditions(space: Space, found: Found) -> Iterator[str]:

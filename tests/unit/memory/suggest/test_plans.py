@@ -93,14 +93,15 @@ def test_adapters_change_the_objective() -> None:
 
 
 def test_a_free_batch_may_shrink() -> None:
-    """Fewer sequences a step in place of more steps; the plan says that it alters the batch."""
+    """Fewer sequences a step in place of more steps, behind the plans that keep the batch; the plan says that it alters it."""
     job = a_job({"batch.micro_batch_size": 8})
-    plans = on_a_smaller_card(job, allow=frozenset({"batch"}))
-    smaller = [each for each in plans.suggestions if "batch.micro_batch_size" in paths(each)]
-    assert smaller
-    for each in smaller:
-        assert each.alters == "batch"
-        assert "batch.gradient_accumulation_steps" not in paths(each)
+    plans = on_a_smaller_card(job, allow=frozenset({"batch"})).suggestions
+    altered = [each.alters == "batch" for each in plans]
+    assert altered == sorted(altered)
+    assert any(altered)
+    for each in plans:
+        smaller = "batch.micro_batch_size" in paths(each)
+        assert each.alters == ("batch" if smaller and "batch.gradient_accumulation_steps" not in paths(each) else "")
 
 
 @pytest.mark.parametrize("kept", ["batch", "attention", "checkpointing"])
