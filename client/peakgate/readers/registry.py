@@ -1,0 +1,7 @@
+"""The formats, in the order in which they are asked: what is recognised by a launcher or a key of its own before what only looks alike."""
+
+from __future__ import annotations
+
+from peakgate.readers.launch import Reader
+
+READERS: tuple[Reader, ...] = ()
