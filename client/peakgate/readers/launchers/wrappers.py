@@ -1,4 +1,4 @@
-"""What only stands around a command: containers, environments, profilers, remote starters. A row a program, no more than where its command begins."""
+"""What only stands around a command (containers, environments, profilers, remote starters): a row a program."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ class Wrapper:
     variables: frozenset[str] = field(default_factory=frozenset)
 
     def __call__(self, peel: Peel) -> None:
-        """Takes the wrapper off; one without its verb stays as it is."""
+        """Takes the wrapper off; without its verb it starts nothing (`conda activate`, `docker pull`)."""
         rest = peel.words[1:]
         if self.verbs:
             at = next((at for at, word in enumerate(rest[:4]) if word.text in self.verbs), None)
             if at is None:
+                peel.words = []
                 return
             rest = rest[at + 1 :]
         self._note_variables(rest, peel)

@@ -15,12 +15,17 @@ IGNORED = frozenset({
     "sysctl", "tmux", "top", "tput", "uname", "uptime", "users", "w", "watch", "whoami",
     # packages, modules and clouds
     "apt", "apt-get", "aws", "az", "brew", "cmake", "conda-activate", "dnf", "docker-compose", "gcloud", "git", "gsutil", "hf", "huggingface-cli",
-    "kubectl", "make", "micromamba", "ml", "module", "ninja", "nvcc", "pip", "pip3", "rpm", "spack", "ssh", "ssh-keyscan", "sshd", "wandb", "yum",
+    "kubectl", "make", "ml", "module", "perl", "shuf", "ninja", "nvcc", "pip", "pip3", "rpm", "spack", "ssh", "ssh-keyscan", "sshd", "wandb", "yum",
     "tensorboard", "tensorboard_data_server", "mlflow", "nvidia-cuda-mps-control", "service", "systemctl", "sbcast", "login",
     # the shell's own that change nothing here
     ":", "alias", "bg", "builtin", "complete", "dirs", "disown", "fg", "hash", "history", "jobs", "logout", "rehash", "suspend", "times", "trap",
-    "type", "ulimit", "umask", "unalias", "wait",
+    "popd", "type", "ulimit", "umask", "unalias", "wait",
 })
 # fmt: on
+MODULES = frozenset(
+    {"pip", "venv", "virtualenv", "ensurepip", "ipykernel", "http.server", "json.tool", "site", "torch.utils.collect_env", "pytest"}
+)
+"""Modules of Python of the same kind."""
+
 SOURCED = frozenset({"activate", ".bashrc", ".bash_profile", ".profile", ".zshrc", "conda.sh", "modules.sh", "setvars.sh", "lmod.sh"})
 """Files that are sourced for the programs they make available, not for settings of a job."""

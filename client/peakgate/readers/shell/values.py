@@ -12,7 +12,7 @@ from peakgate.readers.place import FLAG, VARIABLE, Place, Stated
 from peakgate.readers.settings import Settings
 from peakgate.readers.shell.tokens import Node
 
-MOST_CHARACTERS, MOST_COMMANDS, DEEPEST_CALL = 16 << 20, 50_000, 20
+MOST_CHARACTERS, MOST_COMMANDS, DEEPEST_CALL = 4 << 20, 10_000, 20
 """Of all expansions and commands of one reading, and of scripts in scripts; a launch script needs a thousandth of it."""
 
 
