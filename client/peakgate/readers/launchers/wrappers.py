@@ -15,7 +15,7 @@ _ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """`verbs`: words of which one must follow; `valued`: flags with a word behind them, `bare` instead: flags without one, all others having
+    """`verbs`: words of which one must follow; `valued`: flags with a word behind them, or `bare`: flags without one, all others having
     one; `operands`: words between the flags and the command (an image, a duration); `variables`: flags whose value is NAME=value."""
 
     verbs: frozenset[str] = frozenset()
@@ -68,8 +68,8 @@ def _names(text: str) -> frozenset[str]:
 _DOCKER = Wrapper(
     verbs=_names("run exec"),
     bare=_names(
-        "rm d detach i interactive t tty it ti itd dit di td privileged init P publish_all read_only no_healthcheck oom_kill_disable q quiet "
-        "disable_content_trust sig_proxy replace"
+        "rm d detach i interactive t tty it ti itd dit di td privileged init P publish_all read_only no_healthcheck oom_kill_disable q "
+        "quiet disable_content_trust sig_proxy replace"
     ),
     operands=1,
     variables=_names("e env"),
@@ -137,7 +137,7 @@ WRAPPERS: dict[str, Launcher] = {
     "ray": Wrapper(
         verbs=_names("submit"),
         valued=_names(
-            "address runtime_env runtime_env_json working_dir submission_id job_id entrypoint_num_cpus entrypoint_num_gpus metadata_json headers"
+            "address runtime_env runtime_env_json working_dir submission_id job_id entrypoint_num_cpus entrypoint_num_gpus metadata_json"
         ),
     ),
 }

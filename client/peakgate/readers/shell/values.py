@@ -71,7 +71,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Shell:
-    """`arguments`: those of the script or the function, None when nobody said them; `folder`: where relative paths begin, empty at the start."""
+    """`arguments`: those of the script or the function, None when nobody said them; `folder`: where relative paths begin."""
 
     file: str = ""
     variables: dict[str, Variable] = field(default_factory=dict)
