@@ -148,7 +148,7 @@ class Commands:
             f"{doubt}: a branch that cannot be decided here sets what this command uses" for doubt in dict.fromkeys(self.shell.doubts)
         ]
         self.shell.doubts.clear()
-        self.shell.budget.spend(characters=40 * len(shell.variables), commands=20)
+        self.shell.budget.spend(characters=100 * len(shell.variables), commands=20)
         self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), shell, warnings))
 
     def call(self, body: Node, arguments: list[Value]) -> str:

@@ -10,9 +10,9 @@ from peakgate.readers.shell.tokens import ARITHMETIC, COMMAND, PARAMETER, TEXT, 
 MOST_PIECES, LONGEST_EXPANSION = 50_000, 50_000
 """Words, operators and pieces of words of one text, and characters of one `$(…)`; no launch script has a hundredth of it."""
 
-_BLANK = re.compile(r"(?:[ \t\r]|\\\r?\n)+")
-_QUICK = re.compile(r"[ \t]*([^\s\\'\"$`;&|<>()#]+)(?=[ \t\n])")
-_PLAIN = re.compile(r"[^\s\\'\"$`;&|<>()]+")
+_BLANK = re.compile(r"(?:[ \t\r]|\\\n)+")
+_QUICK = re.compile(r"[ \t]*([^ \t\r\n\\'\"$`;&|<>()#]+)(?=[ \t\n])")
+_PLAIN = re.compile(r"[^ \t\r\n\\'\"$`;&|<>()]+")
 _OPERATOR = re.compile(r"\d*(?:<<<|<<-?|<>|<&|<|>>|>\||>&|>)|&>>|&>|;;&|;;|;&|&&|\|\||\|&|[;&|()\n]")
 _IN_DOUBLE = re.compile(r'[^"\\$`]+')
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!\-]")
