@@ -158,6 +158,14 @@ def test_options_of_sbatch_win_over_its_lines() -> None:
     assert fields(started("sbatch -N1 --gres=gpu:2 --wrap='torchrun --nproc_per_node 2 t.py'")) == world(2)
 
 
+def test_a_script_that_sbatch_gets_as_its_input() -> None:
+    """Its lines are its own."""
+    script = "for n in 2 4; do\nsbatch <<EOF\n#!/bin/bash\n#SBATCH -N $n\n#SBATCH --gpus-per-node=8\ntorchrun --nnodes $n --nproc_per_node 8 t.py\nEOF\ndone\n"
+    (launch,) = launches(script)
+    assert fields(launch) == world(16, 8)
+    assert launch.around.warnings == []
+
+
 def test_lines_behind_the_first_command_are_not_read() -> None:
     """Slurm does not read them, and says nothing."""
     (launch,) = launches("#SBATCH --gpus=1\nset -e\n#SBATCH --gpus=8\npython t.py\n")

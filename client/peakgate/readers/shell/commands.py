@@ -124,7 +124,7 @@ class Commands:
         if posixpath.basename(name) in IGNORED:
             self.write(node, self.output(node, name, fields[1:]))
             return UNKNOWN if name in ("grep", "which", "nvidia-smi", "pgrep") else STARTED
-        self.start(node, assignments, fields)
+        self.start(node, assignments, self.given_script(node, fields))
         return STARTED
 
     def read_from(self, node: Simple, arguments: list[Value]) -> None:
@@ -133,6 +133,15 @@ class Commands:
         names = [text_of(value) for value in arguments if text_of(value).isidentifier()]
         if here is not None and len(names) == 1:
             self.shell.set(names[0], self.here_value(here))
+
+    def given_script(self, node: Simple, fields: list[Value]) -> list[Value]:
+        """`sbatch <<EOF`: the script that it gets as its input, as a file."""
+        here = input_of(node)
+        if here is None or posixpath.basename(text_of(fields[0])) != "sbatch":
+            return fields
+        name = f"{posixpath.basename(self.shell.file) or 'sbatch'}:{node.line}"
+        self.written[placed(name, self.shell.folder)] = self.here_text(here)
+        return [*fields, (Segment(name, node.line, self.shell.file),)]
 
     def start(self, node: Simple, assignments: list[RawWord], fields: list[Value]) -> None:
         shell = self.shell.copy()

@@ -17,6 +17,8 @@ from peakgate.readers.settings import read_yaml
 _SBATCH = re.compile(r"^#SBATCH[ \t]+(.*)$", re.MULTILINE)
 _OWN = re.compile(r"^[ \t]*#[ \t]*PEAKGATE:?[ \t]+(.*)$", re.MULTILINE)
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"']|["'])+""")
+_INNER = re.compile(r"(?<!\A)^[^#\n]*#!", re.MULTILINE)
+_ASKED = re.compile(r"-[NnGC]|--(nodes|ntasks|gpus|gres|mem|constraint)")
 _COMMAND = re.compile(r"^[ \t]*[^#\s]", re.MULTILINE)
 _ASSIGNED = re.compile(r"([A-Za-z_][\w.]*)\s*=\s*")
 LONGEST_LINE, MOST_LINES = 10_000, 1000
@@ -39,9 +41,13 @@ def note_directives(
 
 def _sbatch_lines(text: str, file: str, warnings: list[str]) -> Iterator[list[Word]]:
     """Words of each #SBATCH line; Slurm reads those up to the first command of a script (sbatch(1))."""
-    first = _COMMAND.search(text)
+    first, inner = _COMMAND.search(text), _INNER.search(text)
     for match, number in _lines(_SBATCH, text):
+        if inner is not None and match.start() > inner.start():
+            return  # of a script that this one writes
         if first is not None and match.start() > first.start():
+            if not _ASKED.match(match[1]):
+                continue
             warnings.append(
                 f"{file}:{number}: #SBATCH {match[1].strip()[:80]} stands behind the first command, where Slurm does not read it"
             )
