@@ -56,7 +56,11 @@ def world(count: int, node: int | None = None, total: int | None = None) -> dict
         ("deepspeed --include localhost:0,2 train.py", "train.py", world(2)),
         ("deepspeed --include=a:0,1@b:0,1 --hostfile hosts train.py", "train.py", world(4, 2)),
         ("deepspeed --module pkg.train", "pkg.train", {}),
-        ("tune run --nproc_per_node 8 full_finetune_distributed --config l/8B a.b=1", "full_finetune_distributed --config l/8B a.b=1", world(8)),
+        (
+            "tune run --nproc_per_node 8 full_finetune_distributed --config l/8B a.b=1",
+            "full_finetune_distributed --config l/8B a.b=1",
+            world(8),
+        ),
         ("tune run lora_finetune_single_device --config c.yaml", "lora_finetune_single_device --config c.yaml", world(1)),
         ("mpirun -np 16 -N 8 --allow-run-as-root --mca btl ^openib -x A=1 -bind-to none python train.py", "train.py", world(16, 8)),
         ("mpirun -n 16 -H a:8,b:8 python train.py", "train.py", world(16, 8)),
@@ -123,7 +127,11 @@ def test_flags_of_a_launcher_are_kept() -> None:
 @pytest.mark.parametrize(
     ("lines", "command", "want"),
     [
-        ("--nodes=2\n--gres=gpu:a100_80gb:4", "torchrun --nnodes $SLURM_NNODES --nproc_per_node 4", world(8, 4) | {"gpu.type": "a100-80gb"}),
+        (
+            "--nodes=2\n--gres=gpu:a100_80gb:4",
+            "torchrun --nnodes $SLURM_NNODES --nproc_per_node 4",
+            world(8, 4) | {"gpu.type": "a100-80gb"},
+        ),
         ("-N 2\n-G 16", "torchrun --nnodes $SLURM_JOB_NUM_NODES --nproc_per_node $SLURM_GPUS_ON_NODE", world(16, 8)),
         ("-N2\n--gpus-per-task=1\n--ntasks-per-node=4", "srun python", world(8, 4)),
         ("--ntasks=8\n--gpus-per-task 1\n--nodes 1", "srun python", world(8)),
@@ -131,13 +139,25 @@ def test_flags_of_a_launcher_are_kept() -> None:
         ("--gres=gpu:8,nvme:1\n--mem=1T", "deepspeed", world(8) | {"node.host_memory_bytes": 1 << 40}),
         ("--gpus-per-node=4\n--mem-per-gpu=100G", "accelerate launch", world(4) | {"node.host_memory_bytes": 400 << 30}),
         ("--gres=gpu:1\n--mem 64000", "python", {"gpu.count": 1, "node.gpus": 1, "node.host_memory_bytes": 64000 << 20}),
-        ("--gres=gpu:4\n--cpus-per-task=8\n--ntasks-per-node=4\n--mem-per-cpu=4G", "srun python", world(4) | {"node.host_memory_bytes": 128 << 30}),
+        (
+            "--gres=gpu:4\n--cpus-per-task=8\n--ntasks-per-node=4\n--mem-per-cpu=4G",
+            "srun python",
+            world(4) | {"node.host_memory_bytes": 128 << 30},
+        ),
         ("--gres=gpu:8\n--constraint=h200", "torchrun --nproc_per_node 8", world(8) | {"gpu.type": "h200-141gb"}),
         ("--gres=gpu:8\n-C a100&80gb", "torchrun --nproc_per_node 8", world(8) | {"gpu.type": "a100-80gb"}),
         ("--gres=gpu:8", "torchrun --nproc_per_node 2", world(2, 8, 8)),
         ("--gres=gpu:4\n--ntasks=1", "python", {"gpu.count": 4, "node.gpus": 4}),
-        ("--gres=gpu:4\n-N 2", "accelerate launch --num_machines $SLURM_NNODES --num_processes $((SLURM_NNODES * SLURM_GPUS_ON_NODE))", world(8, 4)),
-        ("--gres=gpu:4\n-N 2", "accelerate launch --num_machines 2 --num_processes $(($SLURM_NNODES*$(nvidia-smi -L | wc -l)))", world(8, 4)),
+        (
+            "--gres=gpu:4\n-N 2",
+            "accelerate launch --num_machines $SLURM_NNODES --num_processes $((SLURM_NNODES * SLURM_GPUS_ON_NODE))",
+            world(8, 4),
+        ),
+        (
+            "--gres=gpu:4\n-N 2",
+            "accelerate launch --num_machines 2 --num_processes $(($SLURM_NNODES*$(nvidia-smi -L | wc -l)))",
+            world(8, 4),
+        ),
     ],
 )  # fmt: skip
 def test_slurm_lines(lines: str, command: str, want: dict[str, object]) -> None:
@@ -160,7 +180,10 @@ def test_options_of_sbatch_win_over_its_lines() -> None:
 
 def test_a_script_that_sbatch_gets_as_its_input() -> None:
     """Its lines are its own."""
-    script = "for n in 2 4; do\nsbatch <<EOF\n#!/bin/bash\n#SBATCH -N $n\n#SBATCH --gpus-per-node=8\ntorchrun --nnodes $n --nproc_per_node 8 t.py\nEOF\ndone\n"
+    script = (
+        "for n in 2 4; do\nsbatch <<EOF\n#!/bin/bash\n"
+        "#SBATCH -N $n\n#SBATCH --gpus-per-node=8\ntorchrun --nnodes $n --nproc_per_node 8 t.py\nEOF\ndone\n"
+    )
     (launch,) = launches(script)
     assert fields(launch) == world(16, 8)
     assert launch.around.warnings == []
@@ -217,11 +240,13 @@ def test_the_allocator(variable: str, want: bool | None) -> None:
         ("nvidia_h100_80gb_hbm3", ["h100-80gb"]), ("NVIDIA-A100-SXM4-80GB", ["a100-80gb"]), ("h100_nvl", ["h100-94gb"]),
         ("nvidia_a100_3g.20gb", ["a100-40gb/3g.20gb"]), ("a100_3g.40gb", ["a100-80gb/3g.40gb"]), ("a100_1g.10gb", ["a100-80gb/1g.10gb"]),
         ("v100", ["v100-16gb", "v100-32gb"]), ("v100-32g", ["v100-32gb"]), ("tesla_v100-sxm2-16gb", ["v100-16gb"]), ("l40s", ["l40s-48gb"]),
-        ("l40", ["l40-48gb"]), ("rtx_3090", ["rtx-3090-24gb"]), ("rtx3090", ["rtx-3090-24gb"]), ("geforce_rtx_2080_ti", ["rtx-2080ti-11gb"]),
+        ("l40", ["l40-48gb"]), ("rtx_3090", ["rtx-3090-24gb"]), ("rtx3090", ["rtx-3090-24gb"]),
+        ("geforce_rtx_2080_ti", ["rtx-2080ti-11gb"]),
         ("rtx_a6000", ["a6000-48gb"]), ("a6000", ["a6000-48gb"]), ("a40", ["a40-48gb"]), ("a10g", ["a10g-24gb"]), ("h200", ["h200-141gb"]),
         ("gh200", ["gh200-96gb"]), ("b200", ["b200"]), ("nvidia_gb200", ["gb200"]), ("tesla_t4", ["t4-16gb"]), ("gpu", []), ("quadro", []),
         ("mi300x", []), ("a1000", []), ("gpu80", []), ("rtx_6000_ada", ["rtx-6000-ada-48gb"]), ("h100-96", ["h100-96gb"]),
-        ("nvidia_a100-pcie-40gb", ["a100-40gb"]), ("a100-80", ["a100-80gb"]), ("h100_sxm5_80gb", ["h100-80gb"]), ("a100-sxm-80gb", ["a100-80gb"]),
+        ("nvidia_a100-pcie-40gb", ["a100-40gb"]), ("a100-80", ["a100-80gb"]), ("h100_sxm5_80gb", ["h100-80gb"]),
+        ("a100-sxm-80gb", ["a100-80gb"]),
     ],
 )  # fmt: skip
 def test_names_of_gpus(name: str, want: list[str]) -> None:

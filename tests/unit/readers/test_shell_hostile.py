@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import tracemalloc
 
@@ -20,10 +21,8 @@ MEBIBYTES = 200
 
 def read(text: str) -> None:
     """Reads a text as a script that may read itself; only FileError may be raised."""
-    try:
+    with contextlib.suppress(FileError):
         list(launches_of_script(text, "run.sh", GivenFiles({"run.sh": text})))
-    except FileError as error:
-        assert 10 < len(str(error)) < 200
 
 
 HOSTILE = {
@@ -94,11 +93,15 @@ def test_a_million_given_words() -> None:
 
 PIECES = st.sampled_from(
     ["$", "${", "}", "$((", "))", "$(", ")", "(", "`", '"', "'", "\\", "\n", ";", ";;", "&&", "||", "|", "&", "<<EOF\n", "EOF\n", "<", ">", "#",
-     "if ", "then ", "else ", "elif ", "fi ", "for ", "in ", "do ", "done ", "while ", "case ", "esac ", "function ", "{ ", "[[ ", "]] ", "[ ", "] ",
-     "x", "A=", "A+=(", "A[", "]=", "${A[@]}", "${A:-", "${A//", "$A", "$1", "$@", "!", "-f ", "==", "=~ ", "python ", "torchrun ", "srun ",
+     "if ", "then ", "else ", "elif ", "fi ", "for ", "in ", "do ", "done ", "while ", "case ", "esac ", "function ", "{ ", "[[ ", "]] ", "[ ",
+     "] ",
+     "x", "A=", "A+=(", "A[", "]=", "${A[@]}", "${A:-", "${A//",
+     "$A", "$1", "$@", "!", "-f ", "==", "=~ ", "python ", "torchrun ", "srun ",
      "bash -c ", "eval ", "source run.sh", "cd ", "set -- ", "shift ", "exit ", "return ", "break ", "#SBATCH ", "--gres=gpu:", "-N", "#PEAKGATE ",
      "a=b", "8", "--nnodes ", "--nproc_per_node=", "accelerate launch ", "deepspeed ", "mpirun -np ", "tune run ", "docker run ", " "]
 )  # fmt: skip
+
+BYTES = st.binary(max_size=300).map(lambda data: data.decode("utf-8", "replace"))
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])

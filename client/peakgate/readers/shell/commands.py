@@ -28,7 +28,6 @@ class Started:
     words: Sequence[Word]
     environment: Settings
     files: Files
-    shell: Shell
     warnings: list[str] = field(default_factory=list)
 
 
@@ -147,18 +146,16 @@ class Commands:
         shell = self.shell.copy()
         for word in assignments:
             assign(word, shell, exported=True)
-        warnings = []
+        if text_of(fields[0]).startswith("$("):
+            return
         if text_of(fields[0]).startswith("-"):
             if node.cut and self.found:
                 where = f"{self.shell.file}:{node.line}" if self.shell.file else f"line {node.line}"
                 self.found[-1].warnings.append(f"{where}: a comment ends the command before {text_of(fields[0])}, which is no part of it")
             return
-        warnings += [
-            f"{doubt}: a branch that cannot be decided here sets what this command uses" for doubt in dict.fromkeys(self.shell.doubts)
-        ]
-        self.shell.doubts.clear()
+        warnings = list(dict.fromkeys(segment.doubt for field in fields for segment in field if segment.doubt))
         self.shell.budget.spend(characters=100 * len(shell.variables), commands=20)
-        self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), shell, warnings))
+        self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), warnings))
 
     def call(self, body: Node, arguments: list[Value]) -> str:
         if self.shell.depth >= DEEPEST_CALL:

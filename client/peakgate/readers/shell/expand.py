@@ -103,7 +103,7 @@ class _Fields:
                         self.close()
                         line += piece.count("\n")
                     else:
-                        self.add(Segment(piece, line, segment.file))
+                        self.add(segment._replace(text=piece, line=line))
 
 
 def _expanded(part: Part, shell: Shell, depth: int) -> Found:
