@@ -1,0 +1,1 @@
+"""What starts a training program: each launcher is peeled off with what it says."""

@@ -1,0 +1,1 @@
+"""Commands and scripts as a shell reads them, without running anything."""
