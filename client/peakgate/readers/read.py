@@ -12,6 +12,7 @@ from peakgate.readers.reading import Reading
 from peakgate.readers.registry import READERS
 from peakgate.readers.settings import Settings, read_settings
 from peakgate.readers.shell.script import is_script, launches_of_script, words_of
+from peakgate.readers.stated import StatedReader
 
 UNKNOWN = "no reader knows this launch"
 
@@ -43,11 +44,18 @@ def read_file(path: str, files: Files) -> Reading:
 def _first(launches: Iterable[Launch], path: str) -> Reading:
     """The first launch that a reader knows; the scripts of a job often do other things before they train."""
     tried: list[str] = []
+    last: Reading | None = None
     for launch in launches:
         try:
-            return read_launch(launch)
+            reading = read_launch(launch)
         except UnreadableError as error:
             tried.append(str(error))
+            continue
+        if reading.format != StatedReader.name:
+            return reading
+        last = last or reading
+    if last is not None:
+        return last
     raise UnreadableError("; ".join(dict.fromkeys(tried)) or f"{path} starts nothing")
 
 

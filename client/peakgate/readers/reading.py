@@ -47,7 +47,10 @@ class Reading:
         return stated.value if stated is not None else None
 
     def merge(self, other: Reading) -> None:
-        """Takes over what another reading found; its values win."""
+        """Takes over what another reading found; its values win, and its description of the model replaces one of another kind."""
+        kinds = {path.split(".")[1] for path in other.fields if path.startswith("model.")}
+        for path in [each for each in self.fields if kinds and each.startswith("model.") and each.split(".")[1] not in kinds]:
+            del self.fields[path]
         for path, stated in other.fields.items():
             self.state(path, stated.value, stated.place)  # type: ignore[arg-type]
         self.warnings += other.warnings

@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 from peakgate.readers.launch import Reader
+from peakgate.readers.stated import StatedReader
 
-READERS: tuple[Reader, ...] = ()
+READERS: tuple[Reader, ...] = (
+    StatedReader(),  # the last: whatever says its model in the document's own words
+)

@@ -147,7 +147,7 @@ def test_what_the_service_refuses_names_its_place(capsys: pytest.CaptureFixture[
     """Exactly, by the block around it or the first field inside; once, in the block for people and in JSON."""
     origin = Origin(format="toy", places={"gpu.type": "job.sh:3 --card", "lora.targets": "job.sh:4 --targets"})
     fields = [("gpu.type", "is unknown"), ("lora.targets[1]", "is empty"), ("lora", "is odd"), ("name", "is long")]
-    error = ServiceError("gpu.type: is unknown", code="INVALID_ARGUMENT", reason="FIELD_INVALID", fields=fields)
+    error = ServiceError("; ".join(map(": ".join, fields)), code="INVALID_ARGUMENT", reason="FIELD_INVALID", fields=fields)
     want = ["is unknown (job.sh:3 --card)", "is empty (job.sh:4 --targets)", "is odd (job.sh:4 --targets)", "is long"]
     assert [description for _, description in placed(placed(error, origin), origin).fields] == want
     presenter = Presenter(Output.jsonl, brief=False, many=True)

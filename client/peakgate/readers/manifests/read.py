@@ -1,19 +1,169 @@
-"""Stand-in."""
+"""From a manifest to the launches of its containers, with what the manifest says of GPUs and nodes around each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from peakgate.readers.files import Files
+from peakgate.readers.files import Files, LayeredFiles
 from peakgate.readers.launch import Launch
-from peakgate.readers.settings import Settings
+from peakgate.readers.manifests.cards import state_card
+from peakgate.readers.manifests.commands import Text, script_of
+from peakgate.readers.manifests.mounted import Maps, maps_of, mounted, variables
+from peakgate.readers.manifests.operators import operator_variables
+from peakgate.readers.manifests.pods import Pods, indices, pods_of
+from peakgate.readers.manifests.resources import Asked, asked_of, memory_of, warn_of_fractions, warn_once
+from peakgate.readers.manifests.trainjob import pods_of_train_job
+from peakgate.readers.place import MANIFEST, VARIABLE, Place, Stated
+from peakgate.readers.reading import Reading
+from peakgate.readers.settings import Settings, read_yaml
+from peakgate.readers.shell.script import launches_of_script
+from peakgate.readers.stated import SPEC, state_document
+
+LISTED = ("ConfigMap", "TrainingRuntime", "ClusterTrainingRuntime")
+"""Kinds that other documents of the file refer to."""
+
+
+@dataclass(slots=True)
+class Workload:
+    """One document that runs pods, with all that its launches share."""
+
+    settings: Settings
+    pods: list[Pods]
+    around: Reading
+    asked: dict[int, list[Asked]] = field(default_factory=dict)
+    """Of each of the pods by its place: what each container asks for."""
 
 
 def is_manifest(settings: Settings) -> bool:
-    """Whether a YAML file is a Kubernetes manifest."""
+    """Whether the first document of a file is an object of Kubernetes."""
     return settings("apiVersion") is not None and settings("kind") is not None
 
 
 def launches_of_manifest(text: str, path: str, files: Files) -> Iterator[Launch]:
-    """The launches."""
-    yield from ()
+    """The launches of every workload in a file, those of containers with GPUs first. Raises FileError."""
+    documents = [each for document in read_yaml(text, path) for each in _members(document)]
+    maps, lines = maps_of(documents), Text(text.splitlines())
+    for document in documents:
+        kind = document("kind")
+        if kind is not None and kind.text not in LISTED:
+            yield from _launches(_workload(document, documents), kind.text, maps, lines, path, files)
+
+
+def _members(document: Settings) -> list[Settings]:
+    """The objects of a List, or the object itself."""
+    members = [document.under(at) for at in indices(document, "items")]
+    return [each for each in members if is_manifest(each)] or [document]
+
+
+def _workload(document: Settings, documents: Sequence[Settings]) -> Workload:
+    reading, kind = Reading(), document("kind")
+    train_job = kind is not None and kind.text == "TrainJob"
+    pods = pods_of_train_job(document, documents, reading) if train_job else pods_of(document)
+    workload = Workload(settings=document, pods=pods, around=reading)
+    for place, each in enumerate(pods):
+        workload.asked[place] = [asked_of(container, reading) for container in each.containers()]
+        warn_of_fractions(each.metadata, reading)
+        if each.spec.has("resourceClaims"):
+            warn_once(reading, "resourceClaims: GPUs that a claim gives are not counted")
+    warn_of_fractions(document.under("metadata"), reading)
+    _state_gpus(workload)
+    _state_specs(workload)
+    return workload
+
+
+def _state_gpus(workload: Workload) -> None:
+    """GPUs in all, of a pod and their card; main memory of a pod."""
+    reading, total, most, place = workload.around, 0, 0, Place(kind=MANIFEST)
+    for number, pods in enumerate(workload.pods):
+        gpus = sum(each.gpus for each in workload.asked[number])
+        if not gpus or not pods.count:
+            continue
+        asked = next(each for each in workload.asked[number] if each.gpus)
+        count = pods.count if pods.together else 1
+        if not pods.together and pods.count > 1:
+            warn_once(
+                reading, f"the {pods.count} pods are runs of their own (a Job without an index): one of them is counted ({asked.place})"
+            )
+        if not total:
+            _state_card(pods, asked, reading)
+            _state_memory(pods, workload.asked[number], reading)
+        elif gpus != most:
+            warn_once(reading, f"pods with {most} ({place}) and {gpus} GPUs ({asked.place}): the most of one pod is taken for node.gpus")
+        if gpus > most:
+            most, place = gpus, asked.place
+        total += gpus * count
+    if total:
+        pods_in_all = f" × {total // most} pods" if total > most else ""
+        reading.state("gpu.count", total, replace(place, key=f"{place.key}{pods_in_all}"))
+        reading.state("node.gpus", most, place)
+
+
+def _state_card(pods: Pods, asked: Asked, reading: Reading) -> None:
+    state_card(pods.spec, reading)
+    if not asked.profile:
+        return
+    card = reading.fields.get("gpu.type")
+    if card is None:
+        reading.warnings.append(f"gpu.type: a slice {asked.profile} of a card that is not named ({asked.place})")
+    elif "mig-" not in card.text.lower() and "/" not in card.text:
+        reading.fields["gpu.type"] = Stated(f"{card.text}/{asked.profile}", card.place)
+
+
+def _state_memory(pods: Pods, asked: Sequence[Asked], reading: Reading) -> None:
+    for container, each in zip(pods.containers(), asked, strict=True):
+        memory = memory_of(container) if each.gpus else None
+        if memory is not None:
+            reading.state("node.host_memory_bytes", memory.value, memory.place)  # type: ignore[arg-type]  # a whole number
+            return
+
+
+def _state_specs(workload: Workload) -> None:
+    """The submitter's own job document, on the workload or nearer, on its pods."""
+    for metadata in (workload.settings.under("metadata"), *(each.metadata for each in workload.pods)):
+        stated = metadata(f"annotations.{SPEC}")
+        if stated is not None:
+            own = Reading()
+            state_document(stated.text, replace(stated.place, kind=MANIFEST, key=SPEC), own)
+            workload.around.merge(own)
+
+
+def _launches(workload: Workload, kind: str, maps: Maps, lines: Text, path: str, files: Files) -> Iterator[Launch]:
+    for rank in (True, False):  # what asks for GPUs, then what may start it: a launcher, a head
+        for number, pods in enumerate(workload.pods):
+            for container, asked in zip(pods.containers(), workload.asked[number], strict=True):
+                if bool(asked.gpus) is rank:
+                    yield from _of_container(workload, kind, pods, container, maps, lines, path, files)
+    entrypoint = workload.settings("spec.entrypoint")
+    if entrypoint is not None:  # a RayJob
+        yield from _scripted([entrypoint], {}, workload, lines, path, files, shell=True)
+    yield Launch(around=workload.around, files=files)  # the submitter's own word may be enough
+
+
+def _of_container(
+    workload: Workload, kind: str, pods: Pods, container: Settings, maps: Maps, lines: Text, path: str, files: Files
+) -> Iterator[Launch]:
+    words = [stated for key in ("command", "args") if (stated := container(key)) is not None]
+    if not words:
+        return
+    known = operator_variables(kind, workload.settings, workload.pods, pods) | variables(container, maps)
+    seen = LayeredFiles((mounted(pods.spec, container, maps), files))
+    yield from _scripted(words, known, workload, lines, path, seen)
+
+
+def _scripted(
+    words: Sequence[Stated], known: dict[str, Stated], workload: Workload, lines: Text, path: str, files: Files, *, shell: bool = False
+) -> Iterator[Launch]:
+    """The launches of a command line, or of a text for a shell."""
+    plain = {name: stated.text for name, stated in known.items()}
+    items = [Stated(["bash", "-c", words[0].text], words[0].place)] if shell else words
+    for launch in launches_of_script(script_of(items, plain, lines), path, files):
+        environment = Settings({name: replace(stated, place=_variable(name, stated)) for name, stated in known.items()})
+        around = Reading()
+        around.merge(launch.around)
+        around.merge(workload.around)
+        yield replace(launch, environment=environment.merged(launch.environment), around=around)
+
+
+def _variable(name: str, stated: Stated) -> Place:
+    return replace(stated.place, kind=VARIABLE, key=name)
