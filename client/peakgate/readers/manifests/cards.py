@@ -74,9 +74,8 @@ FAMILIES = (
 )
 """Beginning of an instance type -> its card."""
 
-_TERMS = re.compile(
-    r"affinity\.nodeAffinity\.requiredDuringSchedulingIgnoredDuringExecution\.nodeSelectorTerms\.\d+\.matchExpressions\.\d+\."
-)
+_REQUIRED = r"affinity\.nodeAffinity\.requiredDuringSchedulingIgnoredDuringExecution\.nodeSelectorTerms"
+_TERMS = re.compile(rf"{_REQUIRED}\.\d+\.matchExpressions\.\d+\.")
 
 
 def state_card(spec: Settings, reading: Reading) -> None:
@@ -124,10 +123,9 @@ def card_of(label: str, value: str, memory_mib: str = "") -> str:
     if label in WORDS:
         return WORDS[label].get(value, value)
     if label == KARPENTER:
-        mebibytes = int(memory_mib) if memory_mib.isdigit() and len(memory_mib) < 9 else 0
-        return next(
-            (name for limit, name in BY_MEMORY.get(value, ()) if mebibytes and mebibytes < limit), "" if value in BY_MEMORY else value
-        )
+        mebibytes = int(memory_mib) if memory_mib.isascii() and memory_mib.isdigit() and len(memory_mib) < 9 else 0
+        fitting = (name for limit, name in BY_MEMORY.get(value, ()) if mebibytes and mebibytes < limit)
+        return next(fitting, "") if value in BY_MEMORY else value
     if label in INSTANCES:
         kind = value.lower().removeprefix("ml.")
         return next((card for pattern, card in FAMILIES if re.match(pattern, kind)), "")

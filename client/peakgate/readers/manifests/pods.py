@@ -1,8 +1,8 @@
 """The pods of a workload: templates wherever they stand, and how many of each run.
 
-A template is what holds `spec.containers`. How many pods run of it is the product of the counts on the way to it, which holds for a Pod, Job,
-CronJob, JobSet (replicas × parallelism), the kinds of the Kubeflow training operator (spec.<framework>ReplicaSpecs.<role>.replicas), MPIJob,
-RayJob (replicas × numOfHosts), a Volcano Job (tasks.replicas), AppWrapper, Kueue's Workload (podSets.count) and others alike.
+A template is what holds `spec.containers`. How many pods run of it is the product of the counts on the way to it, which holds for a Pod,
+Job, CronJob, JobSet (replicas × parallelism), the kinds of the Kubeflow training operator (spec.<framework>ReplicaSpecs.<role>.replicas),
+MPIJob, RayJob (replicas × numOfHosts), a Volcano Job (tasks.replicas), AppWrapper, Kueue's Workload (podSets.count) and others alike.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ COUNTS = ("replicas", "parallelism", "numOfHosts", "count")
 
 _TEMPLATE = re.compile(r"(.*?\b|)spec\.containers\.\d+\.")
 _MOST = 1 << 20
+MOST_TEMPLATES = MOST_CONTAINERS = 64
+"""Of a workload, and of a pod: a manifest with more is not read further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +32,17 @@ class Pods:
     metadata: Settings
     count: int = 1
     together: bool = True
-    role: str = ""
 
     def containers(self) -> list[Settings]:
         """Its containers in order, those that prepare left out."""
         places = {int(match[1]) for path in self.spec.leaves if (match := re.match(r"containers\.(\d{1,6})\.", path))}
-        return [self.spec.under(f"containers.{place}") for place in sorted(places)]
+        return [self.spec.under(f"containers.{place}") for place in sorted(places)[:MOST_CONTAINERS]]
 
 
 def pods_of(workload: Settings) -> list[Pods]:
     """Every template of a workload, in the order of the file."""
     prefixes = dict.fromkeys(match[1] for path in workload.leaves if (match := _TEMPLATE.match(path)))
-    return [_pods(workload, prefix.rstrip(".")) for prefix in prefixes]
+    return [_pods(workload, prefix.rstrip(".")) for prefix in list(prefixes)[:MOST_TEMPLATES]]
 
 
 def _pods(workload: Settings, prefix: str) -> Pods:
@@ -50,14 +51,11 @@ def _pods(workload: Settings, prefix: str) -> Pods:
     count, together = 1, True
     for depth in range(1, len(parts)):
         at = ".".join(parts[:depth])
+        completions = max(1, _number(workload(f"{at}.completions"), _MOST))
         for key in COUNTS:
-            count *= _number(workload(f"{at}.{key}"), 1)
-        if (completions := workload(f"{at}.completions")) is not None and workload(f"{at}.parallelism") is not None:
-            count = min(count, max(1, _number(completions, count)))
+            count *= min(_number(workload(f"{at}.{key}"), 1), completions)
         together = together and not _is_a_bag_of_work(workload, at)
-    return Pods(
-        spec=template.under("spec"), metadata=template.under("metadata"), count=min(count, _MOST), together=together, role=_role(parts)
-    )
+    return Pods(spec=template.under("spec"), metadata=template.under("metadata"), count=min(count, _MOST), together=together)
 
 
 def _is_a_bag_of_work(workload: Settings, at: str) -> bool:
@@ -65,10 +63,6 @@ def _is_a_bag_of_work(workload: Settings, at: str) -> bool:
     mode = workload(f"{at}.completionMode")
     alone = at in ("spec", "spec.jobTemplate.spec")
     return alone and workload(f"{at}.parallelism") is not None and (mode is None or mode.text != "Indexed")
-
-
-def _role(parts: list[str]) -> str:
-    return parts[-2] if len(parts) >= 2 and parts[-1] == "template" else ""
 
 
 def _number(stated: Stated | None, otherwise: int) -> int:

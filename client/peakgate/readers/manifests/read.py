@@ -136,7 +136,7 @@ def _launches(workload: Workload, kind: str, maps: Maps, lines: Text, path: str,
                     yield from _of_container(workload, kind, pods, container, maps, lines, path, files)
     entrypoint = workload.settings("spec.entrypoint")
     if entrypoint is not None:  # a RayJob
-        yield from _scripted([entrypoint], {}, workload, lines, path, files, shell=True)
+        yield from _scripted([entrypoint], {}, workload, lines, path, files, for_a_shell=True)
     yield Launch(around=workload.around, files=files)  # the submitter's own word may be enough
 
 
@@ -152,11 +152,18 @@ def _of_container(
 
 
 def _scripted(
-    words: Sequence[Stated], known: dict[str, Stated], workload: Workload, lines: Text, path: str, files: Files, *, shell: bool = False
+    words: Sequence[Stated],
+    known: dict[str, Stated],
+    workload: Workload,
+    lines: Text,
+    path: str,
+    files: Files,
+    *,
+    for_a_shell: bool = False,
 ) -> Iterator[Launch]:
     """The launches of a command line, or of a text for a shell."""
     plain = {name: stated.text for name, stated in known.items()}
-    items = [Stated(["bash", "-c", words[0].text], words[0].place)] if shell else words
+    items = [Stated(["bash", "-c", words[0].text], words[0].place)] if for_a_shell else words
     for launch in launches_of_script(script_of(items, plain, lines), path, files):
         environment = Settings({name: replace(stated, place=_variable(name, stated)) for name, stated in known.items()})
         around = Reading()

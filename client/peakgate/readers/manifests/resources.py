@@ -55,13 +55,16 @@ UNITS = {
 _QUANTITY = re.compile(r"(\d{1,18}(?:\.\d{1,9})?(?:[eE]\d{1,2})?)(|[kMGTP]|[KMGTP]i)$")
 
 
+NOWHERE = Place(kind=MANIFEST)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """GPUs of one container, with the slice's profile when they are slices."""
 
     gpus: int = 0
     profile: str = ""
-    place: Place = Place(kind=MANIFEST)
+    place: Place = NOWHERE
 
 
 def asked_of(container: Settings, reading: Reading) -> Asked:

@@ -36,7 +36,7 @@ def pods_of_train_job(job: Settings, documents: Iterable[Settings], reading: Rea
     for patch in (_trainer(job), *_patches(job)):
         spec = overlaid(spec, patch)
     nodes = number_at(job, "spec.trainer.numNodes") or number_at(runtime, "spec.mlPolicy.numNodes") or 1
-    return [Pods(spec=spec, metadata=metadata, count=nodes, role="Trainer")]
+    return [Pods(spec=spec, metadata=metadata, count=nodes)]
 
 
 def _runtime(job: Settings, documents: Iterable[Settings]) -> Settings | None:
@@ -85,9 +85,8 @@ def _patches(job: Settings) -> Iterator[Settings]:
 def overlaid(base: Settings, patch: Settings) -> Settings:
     """A pod's spec with another laid over it: containers by name, members of other lists behind those that are there."""
     names = {stated.text: path.split(".")[1] for path, stated in base.leaves.items() if re.match(r"containers\.\d+\.name$", path)}
-    first = min(
-        (path.split(".")[1] for path in base.leaves if path.startswith("containers.")), default="0", key=lambda index: index.zfill(9)
-    )
+    numbers = (path.split(".")[1] for path in base.leaves if path.startswith("containers."))
+    first = min(numbers, default="0", key=lambda number: number.zfill(9))
     moved: dict[str, Stated] = {}
     for path, stated in patch.leaves.items():
         if match := re.match(r"containers\.(\d+)\.(.*)", path):
