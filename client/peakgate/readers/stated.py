@@ -12,7 +12,7 @@ from google.protobuf.descriptor import Descriptor
 
 from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import Place
+from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import read_yaml
 from peakgate.v1.plain import descriptor_of
@@ -28,11 +28,11 @@ class StatedReader:
     name = "stated"
 
     def recognises(self, launch: Launch) -> bool:
-        """Whether anything around the launch names a model."""
-        return any(path.startswith("model.") for path in launch.around.fields)
+        """Whether the submitter names a model."""
+        return any(path.startswith("model.") for path in launch.own.fields)
 
     def read(self, launch: Launch) -> Reading:  # noqa: ARG002 - a reader's form
-        """Nothing: what is around a launch is merged by the caller."""
+        """Nothing: what the submitter says is taken by the caller."""
         return Reading()
 
 
@@ -48,7 +48,7 @@ def state_document(text: str, place: Place, reading: Reading) -> None:
         reading.warnings.append(f"{place.key} is no job document ({place}): it needs a mapping")
         return
     for path, value in _fields(document, descriptor_of(TrainingJob()), ""):
-        reading.state(path, value, place)  # type: ignore[arg-type]  # what a document holds; the parser refuses what it must not
+        reading.fields[path] = Stated(value, place)  # a nearer one wins in silence
 
 
 def _fields(document: Mapping[object, object], descriptor: Descriptor, start: str) -> Iterator[tuple[str, object]]:

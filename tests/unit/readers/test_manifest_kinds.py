@@ -47,40 +47,38 @@ def test_roles_with_other_cards_are_told() -> None:
     assert "pods with 1" in launch.around.warnings[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "want_gpus"),
-    [
-        (f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\n{POD}\n", 8),
-        (f"apiVersion: batch/v1\nkind: CronJob\nspec: {{schedule: '@daily', jobTemplate: {{spec: {{template: {{{POD}}}}}}}}}\n", 8),
-        (
-            "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nspec:\n  replicatedJobs:\n"
-            f"    - {{name: w, replicas: 2, template: {{spec: {{parallelism: 3, completions: 3, template: {{{POD}}}}}}}}}\n",
-            48,
-        ),
-        (
-            "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nspec:\n  slotsPerWorker: 8\n  mpiReplicaSpecs:\n"
-            f"    Launcher: {{replicas: 1, template: {{{LAUNCHER}}}}}\n    Worker: {{replicas: 2, template: {{{WORKER}}}}}\n",
-            16,
-        ),
-        (
-            "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec:\n  minAvailable: 3\n  tasks:\n"
-            f"    - {{name: master, replicas: 1, template: {{{POD}}}}}\n    - {{name: worker, replicas: 2, template: {{{POD}}}}}\n",
-            24,
-        ),
-        (
-            f"apiVersion: kubeflow.org/v1\nkind: PaddleJob\nspec: {{paddleReplicaSpecs: {{Worker: {{replicas: 4, template: {{{POD}}}}}}}}}\n",
-            32,
-        ),
-        (f"apiVersion: apps/v1\nkind: StatefulSet\nspec: {{replicas: 2, template: {{{POD}}}}}\n", 16),
-        (f"apiVersion: kueue.x-k8s.io/v1beta1\nkind: Workload\nspec: {{podSets: [{{count: 5, template: {{{POD}}}}}]}}\n", 40),
-    ],
-    ids=["Pod", "CronJob", "JobSet", "MPIJob", "Volcano", "PaddleJob", "StatefulSet", "Workload"],
-)
-def test_every_kind_counts_its_gpus(text: str, want_gpus: int) -> None:
+def object_of(kind: str, spec: str, api: str = "kubeflow.org/v1") -> str:
+    """An object with a spec in flow style."""
+    return f"apiVersion: {api}\nkind: {kind}\nmetadata: {{name: a}}\nspec: {{{spec}}}\n"
+
+
+KINDS = {
+    "CronJob": ("schedule: '@daily', jobTemplate: {spec: {template: {POD}}}", 8),
+    "JobSet": ("replicatedJobs: [{name: w, replicas: 2, template: {spec: {parallelism: 3, completions: 3, template: {POD}}}}]", 48),
+    "MPIJob": ("slotsPerWorker: 8, mpiReplicaSpecs: {Launcher: {template: {LAUNCHER}}, Worker: {replicas: 2, template: {WORKER}}}", 16),
+    "Job": ("minAvailable: 3, tasks: [{name: master, replicas: 1, template: {POD}}, {name: worker, replicas: 2, template: {POD}}]", 24),
+    "PaddleJob": ("paddleReplicaSpecs: {Worker: {replicas: 4, template: {POD}}}", 32),
+    "StatefulSet": ("replicas: 2, template: {POD}", 16),
+    "Workload": ("podSets: [{count: 5, template: {POD}}]", 40),
+}
+"""Kind -> its spec, and the GPUs of all pods; the Job is Volcano's."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_counts_its_gpus(kind: str) -> None:
     """And its command is found, also where another pod starts it."""
+    spec, want_gpus = KINDS[kind]
+    text = object_of(
+        kind, spec.replace("{POD}", f"{{{POD}}}").replace("{WORKER}", f"{{{WORKER}}}").replace("{LAUNCHER}", f"{{{LAUNCHER}}}")
+    )
     assert launch_of(text).program == "train.py"
     assert around(text)["gpu.count"] == want_gpus
     assert around(text)["node.gpus"] == 8
+
+
+def test_a_bare_pod_is_one() -> None:
+    """Its spec is the template."""
+    assert around(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\n{POD}\n") == {"gpu.count": 8, "node.gpus": 8}
 
 
 def test_a_ray_job_has_an_entrypoint() -> None:
@@ -132,8 +130,9 @@ spec:
                       env: [{name: A, value: '1'}, {name: B, value: '1'}]
                       resources: {limits: {nvidia.com/gpu: 1, memory: 64Gi}}
 """
+RUNTIME_SPEC = "{template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: %s}}}}]}}}"
 PATCHES = {
-    "runtimePatches": "[{manager: m, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: %s}}}}]}}}}]",
+    "runtimePatches": f"[{{manager: m, trainingRuntimeSpec: {RUNTIME_SPEC}}}]",
     "podTemplateOverrides": "[{targetJobs: [{name: node}], spec: %s}]",
     "podSpecOverrides": "[{targetJobs: [{name: node}], %s}]",
 }
@@ -152,7 +151,7 @@ def test_a_train_job_lies_over_its_runtime() -> None:
     """Command, GPUs and nodes of the job; the card, memory and variables of the runtime."""
     launch = launch_of(TRAIN_JOB.replace("    numNodes: 2\n", "") + RUNTIME)
     got = {path: stated.value for path, stated in launch.around.fields.items()}
-    assert got == {"gpu.count": 3, "node.gpus": 1, "gpu.type": "NVIDIA-L4", "node.host_memory_bytes": 64 << 30}
+    assert got == {"gpu.count": 3, "node.gpus": 1, "gpu.type": "l4-24gb", "node.host_memory_bytes": 64 << 30}
     assert launch.program == "train.py"
     assert launch.around.warnings == []
     assert [each.program for each in launches(RUNTIME) if each.words] == []
@@ -163,11 +162,11 @@ def test_patches_of_a_train_job_change_its_pods(kind: str) -> None:
     """In the form of every version: the selector is another one, variables are merged by name."""
     patch = PATCHES[kind] % (PATCH if kind == "podSpecOverrides" else f"{{{PATCH}}}")
     launch = launch_of(TRAIN_JOB + f"  {kind}: {patch}\n" + RUNTIME)
-    assert launch.around.get("gpu.type") == "NVIDIA-H100-80GB-HBM3"
+    assert launch.around.get("gpu.type") == "h100-80gb"
     assert (launch.environment.leaves["A"].text, launch.environment.leaves["B"].text) == ("1", "2")
 
 
 def test_a_patch_of_another_job_is_left_out() -> None:
     """The initializer's node is not the trainer's."""
     patch = PATCHES["podTemplateOverrides"].replace("name: node", "name: model-initializer") % f"{{{PATCH}}}"
-    assert launch_of(TRAIN_JOB + f"  podTemplateOverrides: {patch}\n" + RUNTIME).around.get("gpu.type") == "NVIDIA-L4"
+    assert launch_of(TRAIN_JOB + f"  podTemplateOverrides: {patch}\n" + RUNTIME).around.get("gpu.type") == "l4-24gb"

@@ -90,28 +90,30 @@ def test_config_maps_are_files() -> None:
 @pytest.mark.parametrize(
     ("selector", "want"),
     [
-        ("nodeSelector: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}", "NVIDIA-H100-80GB-HBM3"),
-        ("nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB-SHARED}", "NVIDIA-A100-SXM4-80GB"),
+        ("nodeSelector: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}", "h100-80gb"),
+        ("nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB-SHARED}", "a100-80gb"),
         ("nodeSelector: {cloud.google.com/gke-accelerator: nvidia-tesla-a100}", "a100-40gb"),
         ("nodeSelector: {cloud.google.com/gke-accelerator: nvidia-h100-mega-80gb}", "h100-80gb"),
         (
             "nodeSelector: {cloud.google.com/gke-accelerator: nvidia-h100-80gb, cloud.google.com/gke-gpu-partition-size: 3g.40gb}",
-            "nvidia-h100-80gb/3g.40gb",
+            "h100-80gb/3g.40gb",
         ),
         ("nodeSelector: {karpenter.k8s.aws/instance-gpu-name: a100, karpenter.k8s.aws/instance-gpu-memory: '81920'}", "a100-80gb"),
-        ("nodeSelector: {karpenter.k8s.aws/instance-gpu-name: a100}", None),
-        ("nodeSelector: {karpenter.k8s.aws/instance-gpu-name: l40s}", "l40s"),
+        ("nodeSelector: {karpenter.k8s.aws/instance-gpu-name: a100}", "a100-40gb"),
+        ("nodeSelector: {karpenter.k8s.aws/instance-gpu-name: l40s}", "l40s-48gb"),
         ("nodeSelector: {node.kubernetes.io/instance-type: p4d.24xlarge}", "a100-40gb"),
         ("nodeSelector: {node.kubernetes.io/instance-type: ml.p5en.48xlarge}", "h200-141gb"),
         ("nodeSelector: {node.kubernetes.io/instance-type: Standard_ND96amsr_A100_v4}", "a100-80gb"),
         ("nodeSelector: {node.kubernetes.io/instance-type: a3-highgpu-8g}", "h100-80gb"),
         ("nodeSelector: {node.kubernetes.io/instance-type: m5.large}", None),
         ("nodeSelector: {gpu.nvidia.com/class: A100_NVLINK_80GB}", "a100-80gb"),
+        ("nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB-MIG-1g.5gb}", "a100-40gb/1g.5gb"),
+        ("nodeSelector: {nvidia.com/gpu.product: Quadro-RTX-8000}", "Quadro-RTX-8000"),
         ("nodeSelector: {kubernetes.io/os: linux, accelerator: nvidia}", None),
     ],
 )
 def test_labels_name_the_card(selector: str, want: str | None) -> None:
-    """Of feature discovery, of the clouds; a label that leaves it open says nothing."""
+    """Of feature discovery, of the clouds; of two cards that a word may mean the smaller; others say nothing."""
     assert around(a_job(spec=selector)).get("gpu.type") == want
 
 
@@ -123,7 +125,7 @@ def test_required_affinity_names_the_card() -> None:
     )
     required = term.format(which="requiredDuringSchedulingIgnoredDuringExecution", operator="In")
     launch = launch_of(a_job(spec=required))
-    assert launch.around.get("gpu.type") == "NVIDIA-A100-SXM4-40GB"
+    assert launch.around.get("gpu.type") == "a100-40gb"
     assert "may be the card" in launch.around.warnings[0]
     excluded = term.format(which="requiredDuringSchedulingIgnoredDuringExecution", operator="NotIn")
     assert "gpu.type" not in around(a_job(spec=excluded))
@@ -135,7 +137,7 @@ def test_slices_are_slices_of_a_card() -> None:
     sliced = a_job(spec="nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}").replace(
         "nvidia.com/gpu: 8", "nvidia.com/mig-3g.40gb: 1"
     )
-    assert around(sliced)["gpu.type"] == "NVIDIA-A100-SXM4-80GB/3g.40gb"
+    assert around(sliced)["gpu.type"] == "a100-80gb/3g.40gb"
     assert around(sliced)["gpu.count"] == 1
     unnamed = launch_of(a_job().replace("nvidia.com/gpu: 8", "nvidia.com/mig-3g.40gb: 1")).around
     assert ("gpu.type" in unnamed.fields, "3g.40gb" in unnamed.warnings[0]) == (False, True)
@@ -175,11 +177,11 @@ def test_the_submitters_own_word_wins() -> None:
     text = a_job().replace("metadata: {name: a}", f"metadata:\n  annotations:\n    peakgate.io/spec: {spec}")
     text = text.replace("    spec:\n", "    metadata: {annotations: {peakgate.io/spec: '{gpu: {count: 4}}'}}\n    spec:\n", 1)
     launch = launch_of(text)
-    got = {path: stated.value for path, stated in launch.around.fields.items()}
+    got = {path: stated.value for path, stated in launch.own.fields.items()}
     assert (got["gpu.count"], got["gpu.type"], got["model.preset"], got["batch.micro_batch_size"]) == (4, "l4-24gb", "gpt2", 3)
-    assert str(launch.around.fields["model.preset"].place) == "job.yaml:5 peakgate.io/spec"
+    assert str(launch.own.fields["model.preset"].place) == "job.yaml:5 peakgate.io/spec"
     reading = read_file("job.yaml", GivenFiles({"job.yaml": text}))
-    assert (reading.format, reading.get("model.preset")) == ("stated", "gpt2")
+    assert (reading.format, reading.get("model.preset"), reading.get("gpu.count"), reading.get("node.gpus")) == ("stated", "gpt2", 4, 8)
 
 
 @pytest.mark.parametrize("spec", ["'['", "'- a'", "'&a [*a]'", "'text'"])

@@ -6,12 +6,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from peakgate.readers.place import MANIFEST, Place, Stated
+from peakgate.readers.launchers.gpu_names import gpus_named
+from peakgate.readers.place import MANIFEST, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 
 PRODUCT = ("nvidia.com/gpu.product",)
 """gpu-feature-discovery: NVML's name with hyphens, which the catalogue knows; `-SHARED` for time slices, `-MIG-1g.5gb` for slices."""
+
+SHARED = "-shared"
 
 WORDS: dict[str, Mapping[str, str]] = {
     # Google Kubernetes Engine, "Run GPUs in GKE": accelerator types.
@@ -83,23 +86,19 @@ def state_card(spec: Settings, reading: Reading) -> None:
     found = {path: stated for path, stated in _labels(spec).items() if stated}
     memory = found.get(KARPENTER_MIB, [])
     for label, values in found.items():
-        cards = [(card, each) for each in values if (card := card_of(label, each.text, memory[0].text if memory else ""))]
-        if not cards or len(cards) != len(values):
+        cards = [(cards_of(label, each.text, memory[0].text if memory else ""), each) for each in values]
+        if not cards or not all(names for names, _ in cards):
             continue
-        card, stated = min(cards, key=lambda pair: _gigabytes(pair[0]))
+        card, stated = min(((name, each) for names, each in cards for name in names), key=lambda pair: _gigabytes(pair[0]))
         place = replace(stated.place, kind=MANIFEST, key=label)
-        if len({name for name, _ in cards}) > 1:
-            reading.warnings.append(f"gpu.type: {', '.join(name for name, _ in cards)} may be the card ({place}); the smallest is taken")
-        _state(reading, card, spec, place)
+        possible = sorted({name for names, _ in cards for name in names})
+        if len(possible) > 1:
+            reading.warnings.append(f"gpu.type: {' or '.join(possible)} may be the card ({place}); the smallest is taken")
+        if any(each.text.lower().endswith(SHARED) for each in values):
+            reading.warnings.append(f"gpu.type: time slices share a card's memory with other jobs, the whole of it is counted ({place})")
+        partition = spec("nodeSelector.cloud.google.com/gke-gpu-partition-size")
+        reading.state("gpu.type", f"{card}/{partition.text}" if partition is not None else card, place)
         return
-
-
-def _state(reading: Reading, card: str, spec: Settings, place: Place) -> None:
-    if card.lower().endswith("-shared"):
-        reading.warnings.append(f"gpu.type: time slices share a card's memory with other jobs, the whole of it is counted ({place})")
-        card = card[: -len("-shared")]
-    partition = spec("nodeSelector.cloud.google.com/gke-gpu-partition-size")
-    reading.state("gpu.type", f"{card}/{partition.text}" if partition is not None else card, place)
 
 
 def _labels(spec: Settings) -> dict[str, list[Stated]]:
@@ -116,20 +115,21 @@ def _labels(spec: Settings) -> dict[str, list[Stated]]:
     return {label: found[label] for label in order if label in found}
 
 
-def card_of(label: str, value: str, memory_mib: str = "") -> str:
-    """The card that a label's value names; empty for a label or a value that names none."""
-    if label in PRODUCT:
-        return value
-    if label in WORDS:
-        return WORDS[label].get(value, value)
-    if label == KARPENTER:
-        mebibytes = int(memory_mib) if memory_mib.isascii() and memory_mib.isdigit() and len(memory_mib) < 9 else 0
-        fitting = (name for limit, name in BY_MEMORY.get(value, ()) if mebibytes and mebibytes < limit)
-        return next(fitting, "") if value in BY_MEMORY else value
+def cards_of(label: str, value: str, memory_mib: str = "") -> tuple[str, ...]:
+    """The cards that a label's value may mean, as the catalogue names them; a name that it may not know stays as it is. None for a label
+    or a value that names no card."""
+    plain = value[: -len(SHARED)] if value.lower().endswith(SHARED) else value
     if label in INSTANCES:
-        kind = value.lower().removeprefix("ml.")
-        return next((card for pattern, card in FAMILIES if re.match(pattern, kind)), "")
-    return ""
+        kind = plain.lower().removeprefix("ml.")
+        return tuple(card for pattern, card in FAMILIES if re.match(pattern, kind))[:1]
+    if label == KARPENTER and plain in BY_MEMORY and memory_mib.isascii() and memory_mib.isdigit() and len(memory_mib) < 9:
+        return tuple(card for limit, card in BY_MEMORY[plain] if int(memory_mib) < limit)[:1]
+    if label not in (*PRODUCT, *WORDS, KARPENTER) or not plain:
+        return ()
+    known = WORDS.get(label, {}).get(plain)
+    if known is not None:
+        return (known,) if known else ()
+    return gpus_named(plain) or (plain,)
 
 
 def _gigabytes(card: str) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from peakgate.readers.arguments import Word
 from peakgate.readers.files import Files, LayeredFiles
 from peakgate.readers.launch import Launch
+from peakgate.readers.launchers.peel import launches_of
 from peakgate.readers.manifests.cards import state_card
-from peakgate.readers.manifests.commands import Text, script_of
+from peakgate.readers.manifests.commands import Text, words_at
 from peakgate.readers.manifests.mounted import Maps, maps_of, mounted, variables
 from peakgate.readers.manifests.operators import operator_variables
 from peakgate.readers.manifests.pods import Pods, indices, pods_of
@@ -17,7 +19,6 @@ from peakgate.readers.manifests.trainjob import pods_of_train_job
 from peakgate.readers.place import MANIFEST, VARIABLE, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_yaml
-from peakgate.readers.shell.script import launches_of_script
 from peakgate.readers.stated import SPEC, state_document
 
 LISTED = ("ConfigMap", "TrainingRuntime", "ClusterTrainingRuntime")
@@ -31,6 +32,7 @@ class Workload:
     settings: Settings
     pods: list[Pods]
     around: Reading
+    own: Reading = field(default_factory=Reading)
     asked: dict[int, list[Asked]] = field(default_factory=dict)
     """Of each of the pods by its place: what each container asks for."""
 
@@ -47,7 +49,7 @@ def launches_of_manifest(text: str, path: str, files: Files) -> Iterator[Launch]
     for document in documents:
         kind = document("kind")
         if kind is not None and kind.text not in LISTED:
-            yield from _launches(_workload(document, documents), kind.text, maps, lines, path, files)
+            yield from _launches(_workload(document, documents), kind.text, maps, lines, files)
 
 
 def _members(document: Settings) -> list[Settings]:
@@ -106,7 +108,7 @@ def _state_card(pods: Pods, asked: Asked, reading: Reading) -> None:
     card = reading.fields.get("gpu.type")
     if card is None:
         reading.warnings.append(f"gpu.type: a slice {asked.profile} of a card that is not named ({asked.place})")
-    elif "mig-" not in card.text.lower() and "/" not in card.text:
+    elif "/" not in card.text:
         reading.fields["gpu.type"] = Stated(f"{card.text}/{asked.profile}", card.place)
 
 
@@ -123,54 +125,38 @@ def _state_specs(workload: Workload) -> None:
     for metadata in (workload.settings.under("metadata"), *(each.metadata for each in workload.pods)):
         stated = metadata(f"annotations.{SPEC}")
         if stated is not None:
-            own = Reading()
-            state_document(stated.text, replace(stated.place, kind=MANIFEST, key=SPEC), own)
-            workload.around.merge(own)
+            state_document(stated.text, replace(stated.place, kind=MANIFEST, key=SPEC), workload.own)
+    workload.around.warnings += workload.own.warnings
 
 
-def _launches(workload: Workload, kind: str, maps: Maps, lines: Text, path: str, files: Files) -> Iterator[Launch]:
+def _launches(workload: Workload, kind: str, maps: Maps, lines: Text, files: Files) -> Iterator[Launch]:
     for rank in (True, False):  # what asks for GPUs, then what may start it: a launcher, a head
         for number, pods in enumerate(workload.pods):
             for container, asked in zip(pods.containers(), workload.asked[number], strict=True):
                 if bool(asked.gpus) is rank:
-                    yield from _of_container(workload, kind, pods, container, maps, lines, path, files)
+                    yield from _of_container(workload, kind, pods, container, maps, lines, files)
     entrypoint = workload.settings("spec.entrypoint")
-    if entrypoint is not None:  # a RayJob
-        yield from _scripted([entrypoint], {}, workload, lines, path, files, for_a_shell=True)
-    yield Launch(around=workload.around, files=files)  # the submitter's own word may be enough
+    if entrypoint is not None:  # a RayJob: a text for a shell
+        items = [Stated(["bash", "-c", entrypoint.text], entrypoint.place)]
+        yield from _peeled(workload, words_at(items, {}, lines), Settings(), files)
+    yield Launch(around=workload.around, own=workload.own, files=files)  # the submitter's own word may be enough
 
 
 def _of_container(
-    workload: Workload, kind: str, pods: Pods, container: Settings, maps: Maps, lines: Text, path: str, files: Files
+    workload: Workload, kind: str, pods: Pods, container: Settings, maps: Maps, lines: Text, files: Files
 ) -> Iterator[Launch]:
-    words = [stated for key in ("command", "args") if (stated := container(key)) is not None]
-    if not words:
+    items = [stated for key in ("command", "args") if (stated := container(key)) is not None]
+    if not items:
         return
     known = operator_variables(kind, workload.settings, workload.pods, pods) | variables(container, maps)
-    seen = LayeredFiles((mounted(pods.spec, container, maps), files))
-    yield from _scripted(words, known, workload, lines, path, seen)
+    environment = Settings({name: replace(stated, place=_variable(name, stated.place)) for name, stated in known.items()})
+    words = words_at(items, {name: stated.text for name, stated in known.items()}, lines)
+    yield from _peeled(workload, words, environment, LayeredFiles((mounted(pods.spec, container, maps), files)))
 
 
-def _scripted(
-    words: Sequence[Stated],
-    known: dict[str, Stated],
-    workload: Workload,
-    lines: Text,
-    path: str,
-    files: Files,
-    *,
-    for_a_shell: bool = False,
-) -> Iterator[Launch]:
-    """The launches of a command line, or of a text for a shell."""
-    plain = {name: stated.text for name, stated in known.items()}
-    items = [Stated(["bash", "-c", words[0].text], words[0].place)] if for_a_shell else words
-    for launch in launches_of_script(script_of(items, plain, lines), path, files):
-        environment = Settings({name: replace(stated, place=_variable(name, stated)) for name, stated in known.items()})
-        around = Reading()
-        around.merge(launch.around)
-        around.merge(workload.around)
-        yield replace(launch, environment=environment.merged(launch.environment), around=around)
+def _peeled(workload: Workload, words: Sequence[Word], environment: Settings, files: Files) -> Iterator[Launch]:
+    yield from launches_of(Launch(words=words, environment=environment, around=workload.around, own=workload.own, files=files))
 
 
-def _variable(name: str, stated: Stated) -> Place:
-    return replace(stated.place, kind=VARIABLE, key=name)
+def _variable(name: str, place: Place) -> Place:
+    return replace(place, kind=VARIABLE, key=name)
