@@ -25,7 +25,7 @@ def launch_file(path: Path) -> Source:
     try:
         return _source(str(path), read_file(str(path), _files(path)))
     except UnreadableError as error:
-        raise InputError(str(error), reason="LAUNCH_UNKNOWN") from error
+        raise InputError(f"{path}: {error}" if str(path) not in str(error) else str(error), reason="LAUNCH_UNKNOWN") from error
 
 
 def launch_command(words: Sequence[str]) -> Source:

@@ -53,7 +53,7 @@ def placed(error: _Error, origin: Origin | None) -> _Error:
     for path, description in error.fields:
         place = origin.place_of(path)
         told = description if not place or place in description else f"{description} ({place})"
-        message = message.replace(description, told) if place not in message else message
+        message = message if told in message else message.replace(description, told, 1)
         fields.append((path, told))
     error.fields, error.message, error.args = tuple(fields), message, (message,)
     return error

@@ -117,8 +117,8 @@ def test_what_nobody_knows_says_what_was_tried(tmp_path: Path) -> None:
     message = error_in(source_of(written(tmp_path, "learning_rate: 1\n"))).message
     assert "no job document" in message
     assert "none of toy" in message
-    script = error_in(source_of(written(tmp_path, "echo hello\n", "job.sh")))
-    assert (script.reason, "echo is none of toy" in script.message) == ("LAUNCH_UNKNOWN", True)
+    script = error_in(source_of(written(tmp_path, "python other.py\n", "job.sh")))
+    assert (script.reason, "other.py is none of toy" in script.message) == ("LAUNCH_UNKNOWN", True)
     assert "none of toy" in error_in(source_of(command=("python", "other.py"))).message
 
 
