@@ -52,7 +52,7 @@ def test_a_manifest_is_answered(manifest: Path) -> None:
     assert "Read as stated: " in done.out
     answer = json.loads(peakgate("predict", manifest, "--output", "json").out)
     assert (answer["verdict"], answer["capacity"]["gpu"]) == ("ADMIT", "a100-40gb")
-    assert answer["reading"]["sources"]["gpu.type"] == f"{manifest}:15 nvidia.com/gpu.product"
+    assert answer["reading"]["sources"]["gpu.type"] == f"{manifest}:16 nvidia.com/gpu.product"
     assert answer["reading"]["format"] == "stated"
     assert peakgate("suggest", manifest).out.count("Read as stated") == 1
     assert "reading" in json.loads(peakgate("explain", manifest, "--output", "json").out)
@@ -62,7 +62,7 @@ def test_read_shows_the_document(manifest: Path, tmp_path: Path) -> None:
     """The text is a job document that means the same; JSON has the places beside it."""
     done = peakgate("read", manifest)
     assert done.status == 0
-    assert f"# {manifest}:15 nvidia.com/gpu.product" in done.out
+    assert f"# {manifest}:16 nvidia.com/gpu.product" in done.out
     (tmp_path / "written.yaml").write_text(done.out)
     read = json.loads(peakgate("read", manifest, "--output", "json").out)
     assert yaml.safe_load(done.out) == read["job"]
@@ -104,7 +104,7 @@ def test_what_the_service_refuses_names_its_line(manifest: Path) -> None:
         (error,) = (line["error"] for line in done.objects)
         (field,) = error["fields"]  # type: ignore[index]
         assert (done.status, field["field"]) == (2, "gpu.type")
-        assert field["description"].endswith(f"({manifest}:15 nvidia.com/gpu.product)")
+        assert field["description"].endswith(f"({manifest}:16 nvidia.com/gpu.product)")
     assert peakgate("predict", manifest, "--gpu", "a100-40gb").status == 0
 
 

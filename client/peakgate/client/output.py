@@ -74,6 +74,7 @@ def report(error: PeakgateError, arguments: Sequence[str]) -> int:
 
 
 def _output_among(arguments: Sequence[str]) -> Output:
-    words = " ".join(arguments).replace("=", " ").split()
+    own = arguments[: list(arguments).index("--")] if "--" in arguments else arguments  # behind it are the words of a launch command
+    words = " ".join(own).replace("=", " ").split()
     asked = [after for before, after in pairwise(words) if before in ("-o", "--output")]
     return Output(asked[-1]) if asked and asked[-1] in set(Output) else Output.table
