@@ -34,9 +34,9 @@ def read_file(path: str, files: Files) -> Reading:
         text = files.text(path)
         if is_script(path, text):
             return _first(launches_of_script(text, path, files), path)
-        settings = Settings() if not text.strip() else read_settings(text, path)
-        if is_manifest(settings):
+        if is_manifest(text):
             return _first(launches_of_manifest(text, path, files), path)
+        settings = Settings() if not text.strip() else read_settings(text, path)
     except FileError as error:
         raise UnreadableError(f"{path} {error}") from error
     return read_launch(Launch(config=settings, config_file=path, files=files))

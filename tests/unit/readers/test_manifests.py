@@ -8,15 +8,16 @@ from tests.unit.readers.manifest import TRAIN, a_job, around, launch_of, launche
 from peakgate.readers.files import FileError, GivenFiles
 from peakgate.readers.manifests.read import is_manifest
 from peakgate.readers.read import UnreadableError, read_file
-from peakgate.readers.settings import read_settings
 
 RESOURCES = "resources: {limits: {nvidia.com/gpu: 8}}"
 
 
 def test_an_object_of_kubernetes_is_a_manifest() -> None:
     """By apiVersion and kind; a config file has neither."""
-    assert is_manifest(read_settings(a_job(), "job.yaml"))
-    assert not is_manifest(read_settings("kind: sft\n", "config.yaml"))
+    assert is_manifest(a_job())
+    assert is_manifest('{"kind": "Pod", "apiVersion": "v1"}')
+    assert not is_manifest("kind: sft\n")
+    assert not is_manifest("# apiVersion: of a comment\nkind: sft\n")
 
 
 def test_a_job_is_one_pod() -> None:

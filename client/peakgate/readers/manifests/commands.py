@@ -13,6 +13,9 @@ _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][\w.\-]*)\)")
 MOST_CHARACTERS = 1 << 20
 """Of a word after its variables are put in."""
 
+MOST_WORDS = 10_000
+"""Of a command; the kernel takes 2 MiB of arguments, and nobody writes that by hand."""
+
 _FAR = 200
 """Lines behind a word in which the next one is looked for."""
 
@@ -43,7 +46,7 @@ def words_at(items: Sequence[Stated], known: Mapping[str, str], text: Text) -> l
                 continue
             line = text.line_of(str(each), line)
             words.append(Stated(expanded(str(each), known), replace(stated.place, kind=FLAG, key="", line=line)))
-    return words
+    return words[:MOST_WORDS]
 
 
 def expanded(word: str, known: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from posixpath import join, normpath
 
 from peakgate.readers.files import FileError
-from peakgate.readers.manifests.pods import indices
+from peakgate.readers.manifests.pods import members
 from peakgate.readers.place import Stated
 from peakgate.readers.settings import Settings
 
@@ -48,12 +48,12 @@ class MountedFiles:
 def mounted(spec: Settings, container: Settings, maps: Maps) -> MountedFiles:
     """The files of a container."""
     texts: dict[str, str] = {}
-    volumes = {name.text: at for at in indices(spec, "volumes") if (name := spec(f"{at}.name")) is not None}
-    for at in indices(container, "volumeMounts"):
-        name, path, part = (container(f"{at}.{key}") for key in ("name", "mountPath", "subPath"))
+    volumes = {name.text: each for each in members(spec, "volumes") if (name := each("name")) is not None}
+    for mount in members(container, "volumeMounts"):
+        name, path, part = mount("name"), mount("mountPath"), mount("subPath")
         if name is None or path is None or name.text not in volumes:
             continue
-        files = _files(spec.under(volumes[name.text]), maps)
+        files = _files(volumes[name.text], maps)
         if part is not None and part.text in files:
             texts[normpath(path.text)] = files[part.text]
         elif part is None:
@@ -64,12 +64,12 @@ def mounted(spec: Settings, container: Settings, maps: Maps) -> MountedFiles:
 
 def _files(volume: Settings, maps: Maps) -> dict[str, str]:
     """Path inside a volume -> text."""
-    sources = [volume.under("configMap"), *(volume.under(f"{at}.configMap") for at in indices(volume, "projected.sources"))]
+    sources = [volume.under("configMap"), *(each.under("configMap") for each in members(volume, "projected.sources"))]
     found: dict[str, str] = {}
     for source in sources:
         name = source("name")
         values = maps.get(name.text, {}) if name is not None else {}
-        chosen = {key.text: path.text for at in indices(source, "items") if (key := source(f"{at}.key")) and (path := source(f"{at}.path"))}
+        chosen = {key.text: path.text for each in members(source, "items") if (key := each("key")) and (path := each("path"))}
         found |= {chosen.get(key, key): stated.text for key, stated in values.items() if not chosen or key in chosen}
     return found
 
@@ -77,13 +77,13 @@ def _files(volume: Settings, maps: Maps) -> dict[str, str]:
 def variables(container: Settings, maps: Maps) -> dict[str, Stated]:
     """The environment that a container's spec gives it; what a secret or the node gives is not known."""
     found: dict[str, Stated] = {}
-    for at in indices(container, "envFrom"):
-        name, prefix = container(f"{at}.configMapRef.name"), container(f"{at}.prefix")
+    for each in members(container, "envFrom"):
+        name, prefix = each("configMapRef.name"), each("prefix")
         start = prefix.text if prefix is not None else ""
         found |= {f"{start}{key}": stated for key, stated in maps.get(name.text if name is not None else "", {}).items()}
-    for at in sorted(indices(container, "env"), key=lambda path: int(path.rpartition(".")[2])):
-        variable, value = container(f"{at}.name"), container(f"{at}.value")
-        source, key = container(f"{at}.valueFrom.configMapKeyRef.name"), container(f"{at}.valueFrom.configMapKeyRef.key")
+    for each in members(container, "env"):
+        variable, value = each("name"), each("value")
+        source, key = each("valueFrom.configMapKeyRef.name"), each("valueFrom.configMapKeyRef.key")
         if value is None and source is not None and key is not None:
             value = maps.get(source.text, {}).get(key.text)
         if variable is not None and value is not None:

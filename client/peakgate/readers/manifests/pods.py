@@ -8,7 +8,6 @@ MPIJob, RayJob (replicas × numOfHosts), a Volcano Job (tasks.replicas), AppWrap
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from peakgate.readers.convert import whole
@@ -23,6 +22,9 @@ _MOST = 1 << 20
 MOST_TEMPLATES = MOST_CONTAINERS = 64
 """Of a workload, and of a pod: a manifest with more is not read further."""
 
+MOST_MEMBERS = 1000
+"""Of another list."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pods:
@@ -35,8 +37,7 @@ class Pods:
 
     def containers(self) -> list[Settings]:
         """Its containers in order, those that prepare left out."""
-        places = {int(match[1]) for path in self.spec.leaves if (match := re.match(r"containers\.(\d{1,6})\.", path))}
-        return [self.spec.under(f"containers.{place}") for place in sorted(places)[:MOST_CONTAINERS]]
+        return members(self.spec, "containers")[:MOST_CONTAINERS]
 
 
 def pods_of(workload: Settings) -> list[Pods]:
@@ -78,7 +79,12 @@ def number_at(settings: Settings, *paths: str) -> int:
     return next((number for path in paths if (number := _number(settings(path), 0))), 0)
 
 
-def indices(settings: Settings, path: str) -> Iterator[str]:
-    """Paths of the members of a list of mappings."""
-    start = re.escape(path)
-    yield from dict.fromkeys(match[0] for each in settings.leaves if (match := re.match(rf"{start}\.\d{{1,6}}(?=\.)", each)))
+def members(settings: Settings, path: str) -> list[Settings]:
+    """The members of a list of mappings."""
+    start, found = f"{path}.", dict[str, dict[str, Stated]]()
+    for each, stated in settings.leaves.items():
+        if each.startswith(start):
+            index, inside, rest = each[len(start) :].partition(".")
+            if inside and index.isdigit():
+                found.setdefault(index, {})[rest] = stated
+    return [Settings(leaves) for leaves in found.values()][:MOST_MEMBERS]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from peakgate.readers.arguments import Word
-from peakgate.readers.files import Files, LayeredFiles
+from peakgate.readers.files import FileError, Files, LayeredFiles
 from peakgate.readers.launch import Launch
 from peakgate.readers.launchers.peel import launches_of
 from peakgate.readers.manifests.cards import state_card
 from peakgate.readers.manifests.commands import Text, words_at
 from peakgate.readers.manifests.mounted import Maps, maps_of, mounted, variables
 from peakgate.readers.manifests.operators import operator_variables
-from peakgate.readers.manifests.pods import Pods, indices, pods_of
+from peakgate.readers.manifests.pods import Pods, members, pods_of
 from peakgate.readers.manifests.resources import Asked, asked_of, memory_of, warn_of_fractions, warn_once
 from peakgate.readers.manifests.trainjob import pods_of_train_job
 from peakgate.readers.place import MANIFEST, VARIABLE, Place, Stated
@@ -23,6 +24,12 @@ from peakgate.readers.stated import SPEC, state_document
 
 LISTED = ("ConfigMap", "TrainingRuntime", "ClusterTrainingRuntime")
 """Kinds that other documents of the file refer to."""
+
+
+LARGEST = 1 << 19
+"""Characters of a file: an object takes at most 1.5 MiB in etcd, its annotations 256 KiB, and one that trains some kilobytes."""
+
+MOST_OBJECTS = 200
 
 
 @dataclass(slots=True)
@@ -37,14 +44,18 @@ class Workload:
     """Of each of the pods by its place: what each container asks for."""
 
 
-def is_manifest(settings: Settings) -> bool:
-    """Whether the first document of a file is an object of Kubernetes."""
-    return settings("apiVersion") is not None and settings("kind") is not None
+def is_manifest(text: str) -> bool:
+    """Whether a file holds objects of Kubernetes: apiVersion and kind are keys of one."""
+    return all(
+        re.search(rf"""^[ \t{{,]*["']?{key}["']?[ \t]*:""", text, re.MULTILINE) or f'"{key}":' in text for key in ("apiVersion", "kind")
+    )
 
 
 def launches_of_manifest(text: str, path: str, files: Files) -> Iterator[Launch]:
     """The launches of every workload in a file, those of containers with GPUs first. Raises FileError."""
-    documents = [each for document in read_yaml(text, path) for each in _members(document)]
+    if len(text) > LARGEST:
+        raise FileError(f"is larger than {LARGEST >> 10} KiB, which no manifest is")
+    documents = [each for document in read_yaml(text, path) for each in _members(document)][:MOST_OBJECTS]
     maps, lines = maps_of(documents), Text(text.splitlines())
     for document in documents:
         kind = document("kind")
@@ -54,8 +65,8 @@ def launches_of_manifest(text: str, path: str, files: Files) -> Iterator[Launch]
 
 def _members(document: Settings) -> list[Settings]:
     """The objects of a List, or the object itself."""
-    members = [document.under(at) for at in indices(document, "items")]
-    return [each for each in members if is_manifest(each)] or [document]
+    found = [each for each in members(document, "items") if each.has("apiVersion")]
+    return found[:MOST_OBJECTS] or [document]
 
 
 def _workload(document: Settings, documents: Sequence[Settings]) -> Workload:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from peakgate.readers.manifests.pods import Pods, indices, number_at
+from peakgate.readers.manifests.pods import Pods, members, number_at
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
@@ -51,12 +51,10 @@ def _runtime(job: Settings, documents: Iterable[Settings]) -> Settings | None:
 
 
 def _template(runtime: Settings) -> tuple[Settings, Settings]:
-    jobs = list(indices(runtime, "spec.template.spec.replicatedJobs"))
-    named = [each for each in jobs if (name := runtime(f"{each}.name")) is not None and name.text in TRAINERS]
-    if not jobs:
-        return Settings(), Settings()
-    at = f"{(named or jobs)[0]}.template.spec.template"
-    return runtime.under(f"{at}.spec"), runtime.under(f"{at}.metadata")
+    jobs = members(runtime, "spec.template.spec.replicatedJobs")
+    named = [each for each in jobs if (name := each("name")) is not None and name.text in TRAINERS]
+    template = (named or jobs)[0].under("template.spec.template") if jobs else Settings()
+    return template.under("spec"), template.under("metadata")
 
 
 def _trainer(job: Settings) -> Settings:
@@ -69,17 +67,15 @@ def _trainer(job: Settings) -> Settings:
 
 
 def _patches(job: Settings) -> Iterator[Settings]:
-    for kind in PATCHES:
-        for at in indices(job, kind):
-            targets = [each.text for path, each in job.under(at).leaves.items() if re.match(r"targetJobs?\.(\d+\.)?name$", path)]
-            if targets and not any(each in TRAINERS for each in targets):
-                continue
-            inner = f"{at}.trainingRuntimeSpec.template.spec.replicatedJobs"
-            for member in indices(job, inner):
-                name = job(f"{member}.name")
-                if name is None or name.text in TRAINERS:
-                    yield job.under(f"{member}.template.spec.template.spec")
-            yield job.under(f"{at}.spec") if job.has(f"{at}.spec") else job.under(at)
+    for patch in (each for kind in PATCHES for each in members(job, kind)):
+        targets = [each.text for path, each in patch.leaves.items() if re.match(r"targetJobs?\.(\d+\.)?name$", path)]
+        if targets and not any(each in TRAINERS for each in targets):
+            continue
+        for member in members(patch, "trainingRuntimeSpec.template.spec.replicatedJobs"):
+            name = member("name")
+            if name is None or name.text in TRAINERS:
+                yield member.under("template.spec.template.spec")
+        yield patch.under("spec") if patch.has("spec") else patch
 
 
 def overlaid(base: Settings, patch: Settings) -> Settings:
