@@ -7,7 +7,7 @@
 | torchrun, python -m torch.distributed.run or launch, tune run, composer, colossalai run | nodes × processes a node |
 | accelerate launch | processes in all, machines, GPU ids, those of its config file; the rest stays in `launcher_flags` |
 | deepspeed | GPUs, nodes, `--include`, host file |
-| ray job submit, docker, podman, apptainer, enroot, uv, poetry, conda run, env, numactl, nsys, timeout … | nothing but where the command begins |
+| ray job submit, docker, apptainer, enroot, uv, poetry, conda run, env, numactl, nsys, timeout | where the command begins, variables |
 | bash, sh with a script or `-c` | the commands in it |
 | python | the script, or the module behind `-m` |
 

@@ -11,22 +11,23 @@ from peakgate.readers.launchers.state import Peel
 from peakgate.readers.place import Stated
 from peakgate.readers.settings import Settings
 
-_BARE = {
-    name: 0
-    for name in (
+_BARE = dict.fromkeys(
+    (
         "quiet", "q", "cpu", "multi_gpu", "tpu", "ipex", "enable_cpu_affinity", "dynamo_use_fullgraph", "dynamo_use_dynamic",
-        "dynamo_use_regional_compilation", "use_deepspeed", "use_fsdp", "use_megatron_lm", "use_xpu", "use_parallelism_config", "same_network",
-        "m", "module", "no_python", "tpu_cluster", "no_tpu_cluster", "tpu_use_sudo", "downcast_bf16", "fp8_use_autocast_during_eval", "debug",
-        "h", "help",
-    )
-}  # fmt: skip
+        "dynamo_use_regional_compilation", "use_deepspeed", "use_fsdp", "use_megatron_lm", "use_xpu", "use_parallelism_config",
+        "same_network", "m", "module", "no_python", "tpu_cluster", "no_tpu_cluster", "tpu_use_sudo", "downcast_bf16",
+        "fp8_use_autocast_during_eval", "debug", "h", "help",
+    ),
+    0,
+)  # fmt: skip
 """Of accelerate/commands/launch.py, launch_command_parser: the flags without a value."""
 
 
 def accelerate(peel: Peel) -> None:
     """`accelerate launch`: what flags do not say its config file says; without either it takes every GPU (_validate_launch_command)."""
     if peel.words[0].text.endswith("accelerate"):
-        if len(peel.words) < 2 or peel.words[1].text not in ("launch", "accelerate-launch"):
+        if len(peel.words) < 2 or peel.words[1].text != "launch":
+            peel.words = []
             return
         peel.words = peel.words[1:]
     program = peel.words[0]
@@ -47,13 +48,13 @@ def accelerate(peel: Peel) -> None:
     peel.words = rest
 
 
-_RUNNER = {
-    name: 0
-    for name in (
-        "module", "no_python", "no_local_rank", "no_ssh", "no_ssh_check", "force_multi", "save_pid", "elastic_training", "bind_cores_to_rank",
-        "h", "help",
-    )
-}  # fmt: skip
+_RUNNER = dict.fromkeys(
+    (
+        "module", "no_python", "no_local_rank", "no_ssh", "no_ssh_check", "force_multi", "save_pid", "elastic_training",
+        "bind_cores_to_rank", "h", "help",
+    ),
+    0,
+)  # fmt: skip
 """Of deepspeed/launcher/runner.py, parse_args: the flags without a value."""
 
 _HOST_LINE = re.compile(r"^\s*([^\s#]\S*)\s+slots\s*=\s*(\d{1,4})", re.MULTILINE)

@@ -19,9 +19,11 @@ from peakgate.readers.launchers.wrappers import WRAPPERS, assigned, env
 from peakgate.readers.place import LAUNCHER, VARIABLE, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
+from peakgate.readers.shell.commands import Started
 from peakgate.readers.shell.directives import note_directives
+from peakgate.readers.shell.ignored import MODULES
 from peakgate.readers.shell.values import Segment, Shell, Value, shell_of
-from peakgate.readers.shell.walk import Started, started_by
+from peakgate.readers.shell.walk import started_by
 
 MOST_LAUNCHERS = 60
 DEEPEST = 12
@@ -138,7 +140,7 @@ def _launches(peel: Peel) -> Iterator[Launch]:
             python(peel)
         if peel.words is before or peel.words == before:
             break
-    if peel.words:
+    if peel.words and peel.words[0].text not in MODULES:
         yield _finished(peel)
 
 
@@ -210,13 +212,14 @@ def script_launches(launch: Launch, text: str, path: str) -> Iterator[Launch]:
 
 def command_launches(launch: Launch, text: str) -> Iterator[Launch]:
     """The launches of a command line. Raises FileError."""
-    yield from _commands(peel_of(launch), text, shell_of(launch.environment))
+    peel = peel_of(launch)
+    yield from _commands(peel, text, _shell(peel, "", []))
 
 
 def _shell(peel: Peel, path: str, arguments: Sequence[Word] | None) -> Shell:
     """The shell of a script that is started."""
     shell = shell_of(peel.environment, path)
-    shell.depth = peel.depth
+    shell.depth, shell.budget = peel.depth, peel.budget
     shell.arguments = None if arguments is None else [_value(word) for word in arguments]
     for name, text in _variables(peel).items():
         if name not in shell.variables:

@@ -20,11 +20,12 @@ _SHORT = {
 """Short options with a value."""
 
 _BARE = frozenset({
-    "exclusive", "overlap", "exact", "label", "unbuffered", "no_kill", "kill_on_bad_exit", "overcommit", "oversubscribe", "quiet", "verbose",
-    "hold", "immediate", "pty", "preserve_env", "contiguous", "requeue", "no_requeue", "disable_status", "no_allocate", "no_shell", "spread_job",
-    "use_min_nodes", "wait", "test_only", "parsable", "ignore_pbs", "whole", "multi_prog", "reboot", "propagate", "get_user_env", "nice", "x11",
-    "share", "no_container_mount_home", "container_mount_home", "container_remap_root", "no_container_remap_root", "container_writable",
-    "container_readonly", "no_container_entrypoint", "container_entrypoint", "help", "usage", "version", "bell", "no_bell", "external_launcher",
+    "exclusive", "overlap", "exact", "label", "unbuffered", "no_kill", "kill_on_bad_exit", "overcommit", "oversubscribe", "quiet",
+    "verbose", "hold", "immediate", "pty", "preserve_env", "contiguous", "requeue", "no_requeue", "disable_status", "no_allocate",
+    "no_shell", "spread_job", "use_min_nodes", "wait", "test_only", "parsable", "ignore_pbs", "whole", "multi_prog", "reboot",
+    "propagate", "get_user_env", "nice", "x11", "share", "no_container_mount_home", "container_mount_home", "container_remap_root",
+    "no_container_remap_root", "container_writable", "container_readonly", "no_container_entrypoint", "container_entrypoint", "help",
+    "usage", "version", "bell", "no_bell", "external_launcher",
 })  # fmt: skip
 """Long options without a word behind them."""
 

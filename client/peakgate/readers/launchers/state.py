@@ -12,6 +12,7 @@ from peakgate.readers.launchers.resources import Resources, resources_around
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
+from peakgate.readers.shell.values import Budget
 
 
 @dataclass(slots=True)
@@ -28,6 +29,8 @@ class Peel:
     resources: Resources = field(default_factory=Resources)
     warnings: list[str] = field(default_factory=list)
     depth: int = 0
+    budget: Budget = field(default_factory=Budget)
+    """Of all scripts that the launch starts."""
 
     def note(self, name: str, arguments: Arguments | None = None) -> None:
         """Notes a launcher."""

@@ -10,7 +10,7 @@ from peakgate.readers.launchers.resources import Count, count_of
 from peakgate.readers.launchers.state import Launcher, Peel
 from peakgate.readers.place import VARIABLE, Place, Stated
 
-_BARE = {name: 0 for name in ("standalone", "m", "module", "no_python", "run_path", "use_env", "h", "help")}
+_BARE = dict.fromkeys(("standalone", "m", "module", "no_python", "run_path", "use_env", "h", "help"), 0)
 """Of torch/distributed/run.py and launch.py, get_args_parser: the flags without a value; all others take one."""
 
 
@@ -25,6 +25,7 @@ def torchrun(peel: Peel) -> None:
 def tune(peel: Peel) -> None:
     """`tune run`: torchrun's flags, and a recipe for a program (torchtune/_cli/run.py). Without a flag there is one process."""
     if len(peel.words) < 2 or peel.words[1].text != "run":
+        peel.words = []
         return
     arguments, rest = taken(peel.words[2:], _BARE, 1)
     peel.note("tune", arguments)
@@ -38,6 +39,7 @@ def tune(peel: Peel) -> None:
 def colossalai(peel: Peel) -> None:
     """`colossalai run` (colossalai/cli/launcher)."""
     if len(peel.words) < 2 or peel.words[1].text != "run":
+        peel.words = []
         return
     arguments, rest = taken(peel.words[2:], {"m": 0}, 1)
     peel.note("colossalai", arguments)

@@ -1,4 +1,4 @@
-"""What only stands around a command: containers, environments, profilers, remote starters. A row a program, no more than where its command begins."""
+"""What only stands around a command (containers, environments, profilers, remote starters): a row a program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """`verbs`: words of which one must follow; `valued`: flags with a word behind them, `bare` instead: flags without one, all others having
+    """`verbs`: words of which one must follow; `valued`: flags with a word behind them, or `bare`: flags without one, all others having
     one; `operands`: words between the flags and the command (an image, a duration); `variables`: flags whose value is NAME=value."""
 
     verbs: frozenset[str] = frozenset()
@@ -25,11 +25,12 @@ class Wrapper:
     variables: frozenset[str] = field(default_factory=frozenset)
 
     def __call__(self, peel: Peel) -> None:
-        """Takes the wrapper off; one without its verb stays as it is."""
+        """Takes the wrapper off; without its verb it starts nothing (`conda activate`, `docker pull`)."""
         rest = peel.words[1:]
         if self.verbs:
             at = next((at for at, word in enumerate(rest[:4]) if word.text in self.verbs), None)
             if at is None:
+                peel.words = []
                 return
             rest = rest[at + 1 :]
         self._note_variables(rest, peel)
@@ -67,8 +68,8 @@ def _names(text: str) -> frozenset[str]:
 _DOCKER = Wrapper(
     verbs=_names("run exec"),
     bare=_names(
-        "rm d detach i interactive t tty it ti itd dit di td privileged init P publish_all read_only no_healthcheck oom_kill_disable q quiet "
-        "disable_content_trust sig_proxy replace"
+        "rm d detach i interactive t tty it ti itd dit di td privileged init P publish_all read_only no_healthcheck oom_kill_disable q "
+        "quiet disable_content_trust sig_proxy replace"
     ),
     operands=1,
     variables=_names("e env"),
@@ -136,7 +137,7 @@ WRAPPERS: dict[str, Launcher] = {
     "ray": Wrapper(
         verbs=_names("submit"),
         valued=_names(
-            "address runtime_env runtime_env_json working_dir submission_id job_id entrypoint_num_cpus entrypoint_num_gpus metadata_json headers"
+            "address runtime_env runtime_env_json working_dir submission_id job_id entrypoint_num_cpus entrypoint_num_gpus metadata_json"
         ),
     ),
 }

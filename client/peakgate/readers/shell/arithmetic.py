@@ -50,8 +50,8 @@ def _value(node: ast.AST, value_of: Callable[[str], int | None]) -> int | None:
         case ast.Name(id=name):
             return value_of(name)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            value = _value(operand, value_of)
-            return None if value is None else -value
+            negated = _value(operand, value_of)
+            return None if negated is None else -negated
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _value(operand, value_of)
         case ast.BinOp(left=left, op=operation, right=right) | ast.Compare(left=left, ops=[operation], comparators=[right]):

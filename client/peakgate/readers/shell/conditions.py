@@ -111,8 +111,9 @@ def _compared(left: Asked, sign: str, right: Asked) -> bool | None:
     if not (left.known and right.known) or max(len(left.text), len(right.text)) > LONGEST_TEXT:
         return None
     if sign in _NUMBERS:
-        numbers = [text.strip() for text in (left.text, right.text)]
-        return _NUMBERS[sign](*map(int, numbers)) if all(re.fullmatch(r"-?\d{1,18}", text) for text in numbers) else None  # type: ignore[call-arg]
+        if not all(re.fullmatch(r"\s*-?[0-9]{1,18}\s*", each.text) for each in (left, right)):
+            return None
+        return _NUMBERS[sign](int(left.text), int(right.text))
     if sign in _TEXTS:
         return _TEXTS[sign](left.text, right.text)
     if sign == "=~":

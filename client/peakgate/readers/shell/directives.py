@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from peakgate.readers.arguments import Word
+from peakgate.readers.arguments import Arguments, Word
 from peakgate.readers.files import FileError
 from peakgate.readers.launchers.resources import Resources
 from peakgate.readers.launchers.slurm import note_slurm, slurm_options
@@ -15,41 +15,49 @@ from peakgate.readers.settings import read_yaml
 from peakgate.readers.shell.lexer import tokens_of
 from peakgate.readers.shell.tokens import RawWord
 
-_SBATCH = re.compile(r"#SBATCH\s+(.*)")
-_OWN = re.compile(r"\s*#\s*PEAKGATE:?\s+(.*)")
+_SBATCH = re.compile(r"^#SBATCH[ \t]+(.*)$", re.MULTILINE)
+_OWN = re.compile(r"^[ \t]*#[ \t]*PEAKGATE:?[ \t]+(.*)$", re.MULTILINE)
+_COMMAND = re.compile(r"^[ \t]*[^#\s]", re.MULTILINE)
 _ASSIGNED = re.compile(r"([A-Za-z_][\w.]*)\s*=\s*")
-LONGEST_LINE = 10_000
+LONGEST_LINE, MOST_LINES = 10_000, 1000
 
 
 def note_directives(
     text: str, file: str, resources: Resources, warnings: list[str], own: Reading, overriding: Iterable[tuple[str, Stated]]
 ) -> None:
     """What the lines of a script say; `overriding`: options on sbatch's command line, which win over the lines."""
-    words = list(_sbatch_words(text, file, warnings))
-    options, _ = slurm_options(words, DIRECTIVE)
+    options = Arguments()
+    for words in _sbatch_lines(text, file, warnings):
+        for name, stated in slurm_options(words, DIRECTIVE)[0].flags.leaves.items():
+            options.flags.override(name, stated)
     for name, stated in overriding:
         options.flags.override(name, stated)
     note_slurm(options, resources, warnings)
-    for number, line in enumerate(text.splitlines(), start=1):
-        if "PEAKGATE" in line and (match := _OWN.match(line[:LONGEST_LINE])):
-            _note_own(match[1], Place(kind=DIRECTIVE, key="#PEAKGATE", file=file, line=number), own)
+    for match, number in _lines(_OWN, text):
+        _note_own(match[1][:LONGEST_LINE], Place(kind=DIRECTIVE, key="#PEAKGATE", file=file, line=number), own)
 
 
-def _sbatch_words(text: str, file: str, warnings: list[str]) -> Iterator[Word]:
-    """Words of the #SBATCH lines, which Slurm reads up to the first command of a script (sbatch(1))."""
-    ended = False
-    for number, line in enumerate(text.splitlines(), start=1):
-        match = _SBATCH.match(line[:LONGEST_LINE])
-        if match is None:
-            ended = ended or bool(line.strip() and not line.lstrip().startswith("#"))
-        elif ended:
+def _sbatch_lines(text: str, file: str, warnings: list[str]) -> Iterator[list[Word]]:
+    """Words of each #SBATCH line; Slurm reads those up to the first command of a script (sbatch(1))."""
+    first = _COMMAND.search(text)
+    for match, number in _lines(_SBATCH, text):
+        if first is not None and match.start() > first.start():
             warnings.append(
                 f"{file}:{number}: #SBATCH {match[1].strip()[:80]} stands behind the first command, where Slurm does not read it"
             )
-        else:
-            for token in tokens_of(match[1], number):
-                if isinstance(token, RawWord):
-                    yield Stated(token.written, Place(kind=DIRECTIVE, file=file, line=number))
+            continue
+        words = [token for token in tokens_of(match[1], number) if isinstance(token, RawWord)]
+        yield [Stated(word.written, Place(kind=DIRECTIVE, file=file, line=number)) for word in words]
+
+
+def _lines(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Matches with their lines. Raises FileError for more than any script has."""
+    line, counted = 1, 0
+    for at, match in enumerate(pattern.finditer(text)):
+        if at >= MOST_LINES:
+            raise FileError(f"has more than {MOST_LINES} lines for a scheduler")
+        line, counted = line + text.count("\n", counted, match.start(1)), match.start(1)
+        yield match, line
 
 
 def _note_own(text: str, place: Place, own: Reading) -> None:

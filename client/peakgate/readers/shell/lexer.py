@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+from peakgate.readers.files import FileError
 from peakgate.readers.shell.tokens import ARITHMETIC, COMMAND, PARAMETER, TEXT, HereDocument, Operator, Part, RawWord, Token
 
-MOST_TOKENS = 200_000
-"""Of a script: what follows is not read."""
+MOST_PIECES, LONGEST_EXPANSION = 50_000, 50_000
+"""Words, operators and pieces of words of one text, and characters of one `$(…)`; no launch script has a hundredth of it."""
 
 _BLANK = re.compile(r"(?:[ \t\r]|\\\r?\n)+")
+_QUICK = re.compile(r"[ \t]*([^\s\\'\"$`;&|<>()#]+)(?=[ \t\n])")
 _PLAIN = re.compile(r"[^\s\\'\"$`;&|<>()]+")
 _OPERATOR = re.compile(r"\d*(?:<<<|<<-?|<>|<&|<|>>|>\||>&|>)|&>>|&>|;;&|;;|;&|&&|\|\||\|&|[;&|()\n]")
 _IN_DOUBLE = re.compile(r'[^"\\$`]+')
@@ -22,7 +24,7 @@ _ESCAPES = {"n": "\n", "t": "\t"}
 
 
 def tokens_of(text: str, line: int = 1) -> list[Token]:
-    """The tokens of a script or a command line; what is not closed ends with the text."""
+    """The tokens of a script or a command line; what is not closed ends with the text. Raises FileError for one that is too long."""
     return _Lexer(text, line).tokens()
 
 
@@ -40,6 +42,7 @@ def parts_of(text: str, line: int = 1, *, quoted: bool = True) -> list[Part]:
 class _Lexer:
     def __init__(self, text: str, line: int) -> None:
         self.text, self.at, self._line, self._counted = text, 0, line, 0
+        self.pieces = 0
         self.pending: list[tuple[HereDocument, str, bool]] = []
 
     def line_here(self) -> int:
@@ -51,14 +54,22 @@ class _Lexer:
 
     def tokens(self) -> list[Token]:
         found: list[Token] = []
-        while len(found) < MOST_TOKENS:
-            token = self._next(found)
-            if token is None:
-                break
+        while (token := self._next(found)) is not None:
             found.append(token)
         return found
 
+    def count(self) -> None:
+        """Counts a piece. Raises FileError for a text that is too long."""
+        self.pieces += 1
+        if self.pieces > MOST_PIECES:
+            raise FileError("holds more words than a launch script does")
+
     def _next(self, before: list[Token]) -> Token | None:
+        self.count()
+        if quick := _QUICK.match(self.text, self.at):
+            self.at = quick.start(1)
+            line, self.at = self.line_here(), quick.end()
+            return RawWord([Part(TEXT, quick[1], False, line)], line)
         blank = _BLANK.match(self.text, self.at)
         self.at = blank.end() if blank else self.at
         cut = False
@@ -124,12 +135,11 @@ class _Lexer:
                 break
             if isinstance(token, RawWord):
                 words.append(token)
-                if len(words) >= MOST_TOKENS:
-                    break
         return words
 
     def _quoted_piece(self, parts: list[Part]) -> bool:
         """Takes one piece that is not plain; False at the end of a word."""
+        self.count()
         text, at, line = self.text, self.at, self.line_here()
         if text[at] == "\\":
             self.at += 2
@@ -164,6 +174,7 @@ class _Lexer:
 
     def double_quoted_piece(self, parts: list[Part], *, quoted: bool) -> bool:
         """Takes one piece of what stands between double quotes; False at a double quote."""
+        self.count()
         text, at, line = self.text, self.at, self.line_here()
         if match := _IN_DOUBLE.match(text, at):
             parts.append(Part(TEXT, match[0], quoted, line))
@@ -203,6 +214,8 @@ class _Lexer:
         """Takes what stands from a bracket to the one that closes it."""
         line = self.line_here()
         end = _closing(self.text, opening)
+        if end - opening > LONGEST_EXPANSION:
+            raise FileError("holds an expansion that is longer than a launch script")
         inner = self.text[opening + 1 : end]
         if kind == ARITHMETIC:
             inner = inner.removeprefix("(").removesuffix(")")

@@ -11,6 +11,7 @@ def merge_branches(shell: Shell, ends: Sequence[Shell]) -> None:
     """Sets in `shell` what the branches agree on. A variable that only some of them set has their value (`[ -z "$N" ] && N=1`); where
     two give different ones the last branch holds (`else`, or what was before), and whoever uses it is told."""
     shell.folder = ends[-1].folder
+    shell.budget.spend(characters=20 * sum(len(end.variables) for end in ends))
     names = dict.fromkeys(name for end in ends for name in end.variables)
     for name in names:
         found = [end.variables[name] for end in ends if name in end.variables]

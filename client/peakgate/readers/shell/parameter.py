@@ -12,7 +12,7 @@ _FORM = re.compile(r"(!)?(#(?=.))?([A-Za-z_]\w*|\d+|[@*#?$!\-])(?:\[([^\]]*)\])?
 _OPTIONAL = re.compile(r"(ARGS?|ARGUMENTS|OPTS?|OPTIONS?|FLAGS?|PARAMS|EXTRA\w*|OVERRIDES?|PREFIX|LAUNCHER)\d*$", re.IGNORECASE)
 """Names of variables that stand for any number of words, so that an unset one is none."""
 
-LONGEST_PATTERN, LONGEST_MATCHED = 200, 4096
+LONGEST_PATTERN, LONGEST_MATCHED = 200, 300
 Text = Callable[[str], Value]
 """Expands what stands behind an operator."""
 

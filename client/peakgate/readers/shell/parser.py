@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from peakgate.readers.files import FileError
 from peakgate.readers.shell.lexer import tokens_of
@@ -292,7 +293,11 @@ def _case(parser: _Parser) -> Node | None:
     return node
 
 
-_COMPOUND = {
+def _group(parser: _Parser) -> Node:
+    return parser.group("}", subshell=False)
+
+
+_COMPOUND: dict[str, Callable[[_Parser], Node | None]] = {
     "if": _if,
     "while": _while,
     "until": _while,
@@ -300,5 +305,5 @@ _COMPOUND = {
     "select": _for,
     "case": _case,
     "function": _named_function,
-    "{": lambda parser: parser.group("}", subshell=False),
+    "{": _group,
 }

@@ -11,7 +11,7 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.launchers.peel import command_launches, launches_of, script_launches
 from peakgate.readers.place import FLAG, Place, Stated
 from peakgate.readers.shell.expand import fields_of
-from peakgate.readers.shell.lexer import tokens_of
+from peakgate.readers.shell.lexer import MOST_PIECES, tokens_of
 from peakgate.readers.shell.tokens import RawWord
 from peakgate.readers.shell.values import Shell, word_of
 
@@ -21,11 +21,12 @@ _FIRST_LINE = re.compile(r"#!.*\b(ba|z|da|k)?sh\b")
 
 def words_of(command: str | Iterable[str]) -> Sequence[Word]:
     """The words of one command; words that are given are taken as they are."""
+    place = Place(kind=FLAG)
     if not isinstance(command, str):
-        return [Stated(word, Place(kind=FLAG)) for word in command]
+        return [Stated(word, place) for word in command]
     words = [token for token in tokens_of(command) if isinstance(token, RawWord) and token.parts]
     try:
-        return [Stated(word.value, Place(kind=FLAG)) for word in map(word_of, fields_of(words, Shell()))]
+        return [Stated(word.value, place) for word in map(word_of, fields_of(words, Shell()))]
     except FileError:
         return []
 
@@ -39,8 +40,11 @@ def launches_of_command(command: str | Iterable[str], files: Files) -> Iterator[
     """The launches of a command line, or of the words of one command, launchers peeled off. Raises FileError."""
     if isinstance(command, str):
         yield from command_launches(Launch(files=files), command)
-    else:
-        yield from launches_of(Launch(words=words_of(command), files=files))
+        return
+    words = words_of(command)
+    if len(words) > MOST_PIECES:
+        raise FileError("holds more words than a launch does")
+    yield from launches_of(Launch(words=words, files=files))
 
 
 def launches_of_script(text: str, path: str, files: Files) -> Iterator[Launch]:

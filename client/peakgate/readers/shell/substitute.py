@@ -30,7 +30,7 @@ def substituted(raw: str, line: int, shell: Shell, fields: Fields) -> list[Value
         return [(unknown,)]
     if _NODES.search(raw) and (nodes := _variable("SLURM_NNODES", shell)).isdigit() and int(nodes) < LONGEST:
         return [(unknown,)] * int(nodes)
-    text = _counted(raw, shell)
+    text: str | None = _counted(raw, shell)
     if not text:
         text = posixpath.dirname(shell.file) or "." if _SCRIPT_FOLDER.search(raw) and shell.file else _output(raw, line, shell, fields)
     return [(unknown,)] if text is None else [(Segment(text, line, shell.file),)] if text else []
@@ -51,7 +51,9 @@ def _variable(name: str, shell: Shell) -> str:
 
 def _output(raw: str, line: int, shell: Shell, fields: Fields) -> str | None:
     """The output of one simple command of the table."""
-    words = tokens_of(raw.strip(), line)
+    words = tokens_of(raw.strip() + "\n", line)[:-1]
+    if len(words) == 2 and isinstance(words[0], RawWord) and words[0].plain == "cat" and isinstance(words[1], Operator) and words[1].here:
+        return words[1].here.text.rstrip("\n")
     if not words or any(isinstance(word, Operator) for word in words) or len(words) > 50:
         return None
     program = words[0].plain if isinstance(words[0], RawWord) else ""

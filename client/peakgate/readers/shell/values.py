@@ -12,7 +12,7 @@ from peakgate.readers.place import FLAG, VARIABLE, Place, Stated
 from peakgate.readers.settings import Settings
 from peakgate.readers.shell.tokens import Node
 
-MOST_CHARACTERS, MOST_COMMANDS, DEEPEST_CALL = 16 << 20, 50_000, 20
+MOST_CHARACTERS, MOST_COMMANDS, DEEPEST_CALL = 4 << 20, 10_000, 20
 """Of all expansions and commands of one reading, and of scripts in scripts; a launch script needs a thousandth of it."""
 
 
@@ -71,7 +71,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Shell:
-    """`arguments`: those of the script or the function, None when nobody said them; `folder`: where relative paths begin, empty at the start."""
+    """`arguments`: those of the script or the function, None when nobody said them; `folder`: where relative paths begin."""
 
     file: str = ""
     variables: dict[str, Variable] = field(default_factory=dict)
