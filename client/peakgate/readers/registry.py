@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from peakgate.readers.axolotl import Axolotl
 from peakgate.readers.launch import Reader
+from peakgate.readers.llamafactory import LlamaFactory
+from peakgate.readers.ms_swift import MsSwift
+from peakgate.readers.openrlhf import OpenRlhf
+from peakgate.readers.verl import Verl
 
-READERS: tuple[Reader, ...] = ()
+READERS: tuple[Reader, ...] = (
+    Axolotl(),
+    LlamaFactory(),
+    MsSwift(),
+    Verl(),
+    OpenRlhf(),
+)
