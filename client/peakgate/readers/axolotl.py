@@ -1,17 +1,17 @@
 """Axolotl: a YAML file by itself, or behind `axolotl train`, `-m axolotl.cli.train` and the older `scripts/finetune.py`; flags win over it.
 
-Sources (axolotl at 067b021c, July 2026): utils/schemas/*.py (keys and defaults), utils/config/__init__.py (resolve_dtype, normalize_config),
-loaders/model.py, core/builders/{base,rl}.py, cli/config.py (a flag `--a.b` or `--a__b` is the key b of a).
+Sources (axolotl at 067b021c, July 2026): utils/schemas/*.py (keys and defaults), utils/config/__init__.py (resolve_dtype,
+normalize_config), loaders/model.py, core/builders/{base,rl}.py, cli/config.py (a flag `--a.b` or `--a__b` is the key b of a).
 """
 
 from __future__ import annotations
 
 from peakgate.readers.axolotl_parts import PARTS
+from peakgate.readers.finetuners.launched import config_path, flags_of, state_world_behind_dashes
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import DEFAULT, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
-from peakgate.readers.finetuners.launched import config_path, flags_of, state_world_behind_dashes
 
 PROGRAMS = ("axolotl.cli.train", "axolotl.cli.finetune")
 MARKS = ("micro_batch_size", "sequence_len", "adapter", "sample_packing", "datasets", "pretraining_dataset")

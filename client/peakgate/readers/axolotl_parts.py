@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from peakgate.readers.convert import flag, number, positive
-from peakgate.readers.launch import Launch
-from peakgate.readers.place import Stated
-from peakgate.readers.reading import Reading, Row, Scalar, apply
-from peakgate.readers.settings import Settings
 from peakgate.readers.finetuners.attention import attention
 from peakgate.readers.finetuners.fsdp import state_fsdp, without_prefix
 from peakgate.readers.finetuners.liger import FUSED_KERNELS, LOSS, gate
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
-from peakgate.readers.finetuners.values import amount, count, not_counted, off, on, say, say_or_default, words
+from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default, words
 from peakgate.readers.finetuners.zero import state_zero, zero_settings
 from peakgate.readers.finetuners.zero_files import AXOLOTL as ZERO_FILES
+from peakgate.readers.launch import Launch
+from peakgate.readers.place import Stated
+from peakgate.readers.reading import Reading, Row, Scalar, apply
+from peakgate.readers.settings import Settings
 
 Part = Callable[[Settings, Launch, Reading], None]
 OLDER_CARDS = ("v100", "t4", "rtx-20", "p100")
@@ -51,7 +51,14 @@ NOT_COUNTED = (
     *("unfrozen_parameters", "lora_modules_to_save", "lora_target_parameters", "peft_layers_to_transform", "peft_trainable_token_indices"),
     *("relora", "relora_steps", "peft.loftq_config.loftq_bits", "peft_layer_replication", "gptq", "quantize_moe_experts"),
     *("qat", "fp8", "lisa_n_layers", "lisa_step_interval", "layer_offloading", "tiled_mlp", "use_kernels"),
-    *("selective_checkpointing", "trainer_cls", "optim_target_modules", "kd_trainer", "llama4_linearized_experts", "flash_attn_cross_entropy"),
+    *(
+        "selective_checkpointing",
+        "trainer_cls",
+        "optim_target_modules",
+        "kd_trainer",
+        "llama4_linearized_experts",
+        "flash_attn_cross_entropy",
+    ),
     *("unsloth_cross_entropy_loss", "unsloth_lora_mlp", "unsloth_lora_qkv", "unsloth_lora_o", "unsloth_rms_norm", "unsloth_rope"),
     *("process_reward_model", "use_onebitllms", "freeze_mm_modules"),
 )
@@ -173,7 +180,9 @@ def kernels(settings: Settings, _: Launch, reading: Reading) -> None:
     _liger(settings, reading, listed=any("liger" in each.lower() for each in plugins))
     _loss(settings, reading, plugins)
     for each in plugins:
-        if not any(known in each.lower() for known in ("liger", "cut_cross_entropy", *HARMLESS_PLUGINS)) and (stated := settings("plugins")):
+        if not any(known in each.lower() for known in ("liger", "cut_cross_entropy", *HARMLESS_PLUGINS)) and (
+            stated := settings("plugins")
+        ):
             reading.cannot_say(f"plugin {each[:80]}", stated.place)
 
 
@@ -256,7 +265,7 @@ def _targets(settings: Settings, reading: Reading) -> None:
         say(reading, "lora.targets", targets, named)
 
 
-def method(settings: Settings, launch: Launch, reading: Reading) -> None:
+def method(settings: Settings, _: Launch, reading: Reading) -> None:
     """Pretraining, preference optimisation, reward models; a preference run with adapters takes the base as its reference."""
     if (stated := settings("rl")) is not None and not off(stated):
         word = stated.text.strip().lower()
@@ -310,7 +319,9 @@ def evaluation(settings: Settings, _: Launch, reading: Reading) -> None:
     data = settings("val_set_size")
     happens = amount(data) > 0 or settings.has("test_datasets")
     strategy = settings.first("eval_strategy", "evaluation_strategy")
-    often = amount(settings("eval_steps")) or amount(settings("evals_per_epoch")) or (strategy is not None and strategy.text.lower() != "no")
+    often = (
+        amount(settings("eval_steps")) or amount(settings("evals_per_epoch")) or (strategy is not None and strategy.text.lower() != "no")
+    )
     if not happens or not often:
         return
     stated = settings.first("eval_batch_size", "micro_batch_size") or data or strategy
@@ -322,6 +333,7 @@ def evaluation(settings: Settings, _: Launch, reading: Reading) -> None:
 def rest(settings: Settings, _: Launch, reading: Reading) -> None:
     """What no field says; a quantised model file that is made whole on loading is none of it."""
     not_counted(NOT_COUNTED, settings, reading)
+    numbers_only(("batch_size", "eval_batch_size", "context_parallel_size", "sequence_parallel_degree"), settings, reading)
     if not on(settings("model_quantization_config_kwargs.dequantize")):
         not_counted(("model_quantization_config",), settings, reading)
 

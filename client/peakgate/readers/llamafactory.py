@@ -1,7 +1,7 @@
 """LLaMA-Factory: a YAML file by itself or behind `llamafactory-cli train`, flags of it, `src/train.py`.
 
-Sources (LLaMA-Factory at ff6d4d12, August 2026): hparams/{model,finetuning,data}_args.py (names and defaults), hparams/parser.py (`a.yaml key=value`
-overrides, packing of stage pt), launcher.py (torchrun over NPROC_PER_NODE GPUs).
+Sources (LLaMA-Factory at ff6d4d12, August 2026): hparams/{model,finetuning,data}_args.py (names and defaults), hparams/parser.py (`a.yaml
+key=value` overrides, packing of stage pt), launcher.py (torchrun over NPROC_PER_NODE GPUs).
 """
 
 from __future__ import annotations

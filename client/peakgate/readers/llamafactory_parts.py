@@ -38,7 +38,17 @@ LORA = (Row("lora_rank", "lora.rank", positive), Row("lora_dropout", "lora.dropo
 QUANTISED = {"8": "int8", "4": "nf4"}
 
 NOT_COUNTED = (
-    *("use_galore", "use_apollo", "use_badam", "use_adam_mini", "use_muon", "use_llama_pro", "use_mca", "use_megatron_bridge", "use_unsloth"),
+    *(
+        "use_galore",
+        "use_apollo",
+        "use_badam",
+        "use_adam_mini",
+        "use_muon",
+        "use_llama_pro",
+        "use_mca",
+        "use_megatron_bridge",
+        "use_unsloth",
+    ),
     *("use_unsloth_gc", "mixture_of_depths", "shift_attn", "additional_target", "use_kt", "use_hyper_parallel", "fp8", "pissa_init"),
     *("use_asft_loss", "upcast_lmhead_output", "use_v1_kernels", "train_from_scratch", "galore_layerwise", "optim_target_modules"),
 )
@@ -97,7 +107,9 @@ def lora(settings: Settings, _: Launch, reading: Reading) -> None:
         if tuning(settings) != "full" and kind is not None:
             _freeze(settings, kind, reading)
         return
-    say_or_default(reading, "lora.method", "dora" if on(settings("use_dora")) else "lora", settings("use_dora") or kind, f"{OWN} (finetuning_type)")
+    say_or_default(
+        reading, "lora.method", "dora" if on(settings("use_dora")) else "lora", settings("use_dora") or kind, f"{OWN} (finetuning_type)"
+    )
     apply(LORA, settings, reading)
     named = settings("lora_target")
     targets: list[Scalar] = ["all-linear" if word == "all" else word for word in words(named)]
@@ -145,7 +157,9 @@ def sharding(settings: Settings, launch: Launch, reading: Reading) -> None:
     if zero is not None:
         state_zero(zero, reading, half=half)
         if half and tuning(settings) == "lora":
-            reading.default("lora.adapter_dtype", "bfloat16" if half == "bf16" else "float16", "DeepSpeed (runtime/engine.py casts the module)")
+            reading.default(
+                "lora.adapter_dtype", "bfloat16" if half == "bf16" else "float16", "DeepSpeed (runtime/engine.py casts the module)"
+            )
     elif settings.has("fsdp") or settings.has("fsdp_config"):
         state_fsdp(settings("fsdp"), without_prefix(settings.under("fsdp_config")), reading)
     if "precision.recipe" not in reading.fields:
@@ -169,7 +183,10 @@ def _precision(settings: Settings, launch: Launch, reading: Reading, half: str) 
 
 
 def optimizer(settings: Settings, _: Launch, reading: Reading) -> None:
-    """The trainer's optimizer, unless DeepSpeed's file names one."""
+    """The trainer's optimizer, unless DeepSpeed's file names one; Muon has a switch of its own."""
+    if (muon := settings("use_muon")) is not None and on(muon):
+        say(reading, "optimizer.name", "muon", muon)
+        return
     if "optimizer.name" not in reading.fields and (stated := settings("optim")) is not None:
         state_optimizer(stated, reading)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from peakgate.readers.convert import flag, number, one_of, positive
 from peakgate.readers.finetuners.launched import world_of
-from peakgate.readers.finetuners.values import amount, count, not_counted, off, on, say, say_or_default, words
+from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default, words
 from peakgate.readers.launch import Launch
 from peakgate.readers.ms_swift_parts import METHODS, Part, model, tuning
 from peakgate.readers.reading import Reading, Row, Scalar, apply
@@ -25,7 +25,11 @@ ROWS = (
     Row("context_parallel_size", "parallelism.context", positive),
     Row("expert_model_parallel_size", "parallelism.expert", positive),
     Row("sequence_parallel", "parallelism.sequence_parallel", flag),
-    Row("attention_backend", "attention.implementation", one_of({"flash": "flash", "fused": "flash", "unfused": "eager", "local": "eager", "auto": None})),
+    Row(
+        "attention_backend",
+        "attention.implementation",
+        one_of({"flash": "flash", "fused": "flash", "unfused": "eager", "local": "eager", "auto": None}),
+    ),
     Row("attention_dropout", "dropout.attention", number),
     Row("hidden_dropout", "dropout.hidden", number),
     Row("overlap_grad_reduce", "framework.megatron.overlap_grad_reduce", flag),
@@ -33,7 +37,14 @@ ROWS = (
     Row("exp_avg_dtype", "precision.optimizer_states", one_of({"fp32": None, "bf16": "bfloat16", "fp16": "float16", "fp8": "float8"})),
 )
 NOT_COUNTED = (
-    *("freeze_parameters", "freeze_parameters_ratio", "trainable_parameters", "modules_to_save", "mtp_num_layers", "expert_tensor_parallel_size"),
+    *(
+        "freeze_parameters",
+        "freeze_parameters_ratio",
+        "trainable_parameters",
+        "modules_to_save",
+        "mtp_num_layers",
+        "expert_tensor_parallel_size",
+    ),
     *("main_grads_dtype", "main_params_dtype", "fp8_format", "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"),
 )
 
@@ -117,6 +128,7 @@ def objective(settings: Settings, _: Launch, reading: Reading) -> None:
     elif stated is not None:
         reading.cannot_say(f"rlhf_type {stated.text[:40]}", stated.place)
     not_counted(NOT_COUNTED, settings, reading)
+    numbers_only(("global_batch_size", "recompute_num_layers"), settings, reading)
 
 
 MEGATRON_PARTS: tuple[Part, ...] = (model, sizes, states, recomputation, adapters, objective)

@@ -12,7 +12,7 @@ from peakgate.readers.finetuners.launched import world_of
 from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
-from peakgate.readers.finetuners.values import amount, count, not_counted, off, on, say, say_or_default, words
+from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default, words
 from peakgate.readers.finetuners.zero import state_zero, zero_settings
 from peakgate.readers.finetuners.zero_files import MS_SWIFT
 from peakgate.readers.launch import Launch
@@ -44,7 +44,9 @@ BATCH = (
     Row("ddp_bucket_cap_mb", "framework.ddp.bucket_cap_mb", positive),
 )
 LORA = (Row("lora_rank", "lora.rank", positive), Row("lora_dropout", "lora.dropout", number))
-DTYPES = one_of({"bfloat16": "bfloat16", "bf16": "bfloat16", "float16": "float16", "fp16": "float16", "float32": "float32", "fp32": "float32"})
+DTYPES = one_of(
+    {"bfloat16": "bfloat16", "bf16": "bfloat16", "float16": "float16", "fp16": "float16", "float32": "float32", "fp32": "float32"}
+)
 METHODS = {"dpo": "dpo", "kto": "kto", "orpo": "orpo", "rm": "reward", "ppo": "ppo", "grpo": "grpo", "gkd": "distill"}
 NOT_COUNTED = (
     *("use_galore", "use_lisa", "lisa_activated_layers", "freeze_parameters", "freeze_parameters_ratio", "freeze_parameters_regex"),
@@ -84,7 +86,7 @@ def dtype_of(settings: Settings, reading: Reading) -> str:
     if stated is None:
         config = reading.get("model.hf_config")
         own = config.get("torch_dtype") or config.get("dtype") if isinstance(config, dict) else None
-        return own if own in ("float16", "float32") else "bfloat16"  # type: ignore[return-value]
+        return str(own) if own in ("float16", "float32") else "bfloat16"
     if stated is not settings("torch_dtype"):
         return "bfloat16" if on(settings("bf16")) else "float16"
     try:
@@ -278,6 +280,7 @@ def evaluation(settings: Settings, _: Launch, reading: Reading) -> None:
 def rest(settings: Settings, _: Launch, reading: Reading) -> None:
     """What no field says."""
     not_counted(NOT_COUNTED, settings, reading)
+    numbers_only(("deepspeed_autotp_size", "sequence_parallel_size", "per_device_eval_batch_size"), settings, reading)
 
 
 PARTS: tuple[Part, ...] = (model, batch, sharding, lora, optimizer, checkpointing, kernels, method, evaluation, rest)

@@ -1,8 +1,8 @@
 """OpenRLHF: `deepspeed --module openrlhf.cli.train_sft …` and its sisters, and `openrlhf.cli.train_ppo_ray`.
 
-Sources: OpenRLHF at 3c3be623 (August 2026), openrlhf/cli/train_*.py (flags with a section in front, `--ds.zero_stage`) and before version 0.9 the
-same flags without one; utils/deepspeed/{deepspeed,deepspeed_utils}.py (the DeepSpeed config, and accumulation = batch × ring × tensor /
-micro-batch / GPUs); models/actor.py.
+Sources: OpenRLHF at 3c3be623 (August 2026), openrlhf/cli/train_*.py (flags with a section in front, `--ds.zero_stage`) and before version
+0.9 the same flags without one; utils/deepspeed/{deepspeed,deepspeed_utils}.py (the DeepSpeed config, and accumulation = batch × ring ×
+tensor / micro-batch / GPUs); models/actor.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from peakgate.readers.openrlhf_parts import PARTS, RAY
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 
-METHODS = {"train_sft": "sft", "train_dpo": "dpo", "train_rm": "reward", "train_kto": "kto", "train_ppo_ray": "", "train_ppo": "", "train_kd": "distill"}
+METHODS = {
+    "train_sft": "sft",
+    "train_dpo": "dpo",
+    "train_rm": "reward",
+    "train_kto": "kto",
+    "train_ppo_ray": "",
+    "train_ppo": "",
+    "train_kd": "distill",
+}
 """Program -> method.name; empty where the advantage's estimator decides."""
 
 RENAMED = {

@@ -7,7 +7,7 @@ from peakgate.readers.finetuners.attention import attention
 from peakgate.readers.finetuners.launched import world_of
 from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
-from peakgate.readers.finetuners.values import amount, count, not_counted, on, say, say_or_default, words
+from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, on, say, say_or_default, words
 from peakgate.readers.launch import Launch
 from peakgate.readers.ms_swift_parts import Part
 from peakgate.readers.reading import Reading, Row, Scalar, apply
@@ -28,6 +28,7 @@ ROWS = (
     Row("gradient_checkpointing", "checkpointing.mode", always("full")),
 )
 LORA = (Row("lora_rank", "lora.rank", positive), Row("lora_dropout", "lora.dropout", number))
+SIZES = ("train_batch_size", "zero_stage", "lora_rank", "actor_num_nodes", "actor_num_gpus_per_node", "prompt_max_len")
 NOT_COUNTED = ("deepcompile", "enable_ema", "aux_loss_free")
 
 
@@ -58,6 +59,7 @@ def step(settings: Settings, launch: Launch, reading: Reading) -> None:
     if (pieces := settings("zpg")) is not None and count(pieces) > 1:
         reading.cannot_say("zpg: a second copy of the weights in each node", pieces.place)
     not_counted(NOT_COUNTED, settings, reading)
+    numbers_only(SIZES, settings, reading)
 
 
 def _formats(settings: Settings, reading: Reading) -> None:
@@ -174,7 +176,9 @@ def _engine(settings: Settings, reading: Reading) -> None:
         say_or_default(reading, "method.generation.mode", "none", engines, RAY_OWN)
         return
     colocated = on(shared)
-    say(reading, "method.generation.mode", "colocated" if colocated else "separate", shared if colocated and shared is not None else engines)
+    say(
+        reading, "method.generation.mode", "colocated" if colocated else "separate", shared if colocated and shared is not None else engines
+    )
     if not colocated:
         return
     share, sleep = settings("vllm_gpu_memory_utilization"), settings("vllm_enable_sleep")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from peakgate.readers.files import FileError, Files
-from peakgate.readers.launch import Launch
 from peakgate.readers.launchers.peel import peeled
 from peakgate.readers.manifests.read import is_manifest, launches_of_manifest
+from peakgate.readers.shell.script import is_script, launches_of_script, words_of
+
+from peakgate.readers.files import FileError, Files
+from peakgate.readers.launch import Launch
 from peakgate.readers.reading import Reading
 from peakgate.readers.registry import READERS
 from peakgate.readers.settings import Settings, read_settings
-from peakgate.readers.shell.script import is_script, launches_of_script, words_of
 
 UNKNOWN = "no reader knows this launch"
 

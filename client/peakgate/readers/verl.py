@@ -6,7 +6,7 @@ workers/fsdp_workers.py, workers/actor/dp_actor.py, trainer/fsdp_sft_trainer.py,
 
 from __future__ import annotations
 
-from peakgate.readers.arguments import overrides_of
+from peakgate.readers.arguments import MOST_WORDS, overrides_of
 from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
 from peakgate.readers.reading import Reading
@@ -32,7 +32,7 @@ class Verl:
     def read(self, launch: Launch) -> Reading:
         """The overrides over a config that stands in a file of the launch."""
         reading = Reading()
-        settings = launch.config.merged(_file(launch)).merged(overrides_of(launch.words[1:]))
+        settings = launch.config.merged(_file(launch)).merged(overrides_of(launch.words[1:MOST_WORDS]))
         if launch.program in SFT or (not launch.words and not settings.has("actor_rollout_ref")):
             read_sft(settings, launch, reading, engine="fsdp_sft" not in launch.program and launch.words != ())
         else:

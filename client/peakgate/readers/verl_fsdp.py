@@ -1,8 +1,8 @@
 """verl's FSDP engine: weights are float32 shards that compute in bfloat16 unless `model_dtype` says otherwise.
 
-Sources: verl trainer/config/engine/fsdp.yaml (model_dtype fp32 for what is trained), workers/fsdp_workers.py (mixed precision bf16 over float32
-shards; `param_offload` and `optimizer_offload` move states between the phases and are back in the update, `offload_policy` keeps them on the host
-throughout), utils/fsdp_utils.py.
+Sources: verl trainer/config/engine/fsdp.yaml (model_dtype fp32 for what is trained), workers/fsdp_workers.py (mixed precision bf16 over
+float32 shards; `param_offload` and `optimizer_offload` move states between the phases and are back in the update, `offload_policy` keeps
+them on the host throughout), utils/fsdp_utils.py.
 """
 
 from __future__ import annotations
@@ -78,11 +78,16 @@ def state_optimizer(settings: Settings, reading: Reading) -> None:
     named = settings("optimizer")
     if named is None:
         return
-    known = {"adamw": "adamw", "adam": "adam", "sgd": "sgd", "adamw8bit": "adamw-8bit", "pagedadamw8bit": "paged-adamw-8bit", "pagedadamw": "paged-adamw"}
+    known = {
+        "adamw": "adamw",
+        "adam": "adam",
+        "sgd": "sgd",
+        "adamw8bit": "adamw-8bit",
+        "pagedadamw8bit": "paged-adamw-8bit",
+        "pagedadamw": "paged-adamw",
+    }
     word = named.text.lower()
     if word not in known:
         reading.cannot_say(f"optimizer {named.text[:40]}", named.place)
     else:
         say(reading, "optimizer.name", known[word], named)
-
-

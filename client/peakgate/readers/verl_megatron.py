@@ -1,7 +1,7 @@
 """verl's actor on Megatron-LM.
 
-Sources: verl trainer/config/engine/megatron.yaml, actor/megatron_actor.yaml (defaults: a distributed optimizer, sequence parallelism with tensor
-parallelism, bfloat16), workers/megatron_workers.py (`override_transformer_config` reaches Megatron-LM's TransformerConfig).
+Sources: verl trainer/config/engine/megatron.yaml, actor/megatron_actor.yaml (defaults: a distributed optimizer, sequence parallelism with
+tensor parallelism, bfloat16), workers/megatron_workers.py (`override_transformer_config` reaches Megatron-LM's TransformerConfig).
 """
 
 from __future__ import annotations
@@ -50,4 +50,3 @@ def _recomputation(settings: Settings, reading: Reading) -> None:
     modules: list[Scalar] = [*words(settings("recompute_modules"))]
     if stated.text == "selective" and modules and (named := settings("recompute_modules")) is not None:
         say(reading, "checkpointing.modules", modules, named)
-

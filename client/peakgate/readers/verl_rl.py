@@ -1,7 +1,8 @@
 """verl's reinforcement learning trainer: actor, reference, critic and rollout as they stand in one job.
 
-Sources: verl trainer/config/ppo_trainer.yaml with its groups; workers/fsdp_workers.py: sizes are divided by the data degree, the mini-batch is
-first multiplied with rollout.n; with adapters the actor without them is the reference; the rollout's tensor parallelism is vLLM's own.
+Sources: verl trainer/config/ppo_trainer.yaml with its groups; workers/fsdp_workers.py: sizes are divided by the data degree, the
+mini-batch is first multiplied with rollout.n; with adapters the actor without them is the reference; the rollout's tensor parallelism is
+vLLM's own.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from peakgate.readers.convert import number, positive
 from peakgate.readers.finetuners.launched import world_of
 from peakgate.readers.finetuners.models import state_model
-from peakgate.readers.finetuners.values import amount, count, off, on, say, say_or_default
+from peakgate.readers.finetuners.values import amount, count, numbers_only, off, on, say, say_or_default
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import DEFAULT, LAUNCHER, Place
 from peakgate.readers.reading import Reading, Row, apply
@@ -20,6 +21,12 @@ from peakgate.readers.verl_megatron import state_megatron
 ACTOR, ROLLOUT, MODEL, REF = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model", "actor_rollout_ref.ref"
 ESTIMATORS = {"gae": "ppo", "grpo": "grpo"}
 """algorithm.adv_estimator -> method.name (trainer/ppo/core_algos.py: AdvantageEstimator has others, none of which is counted)."""
+
+SIZES = (
+    *("trainer.n_gpus_per_node", "trainer.nnodes", f"{ROLLOUT}.n", f"{ACTOR}.ppo_mini_batch_size", f"{ACTOR}.ppo_micro_batch_size_per_gpu"),
+    *("data.max_prompt_length", f"{ACTOR}.ppo_max_token_len_per_gpu", f"{ACTOR}.ulysses_sequence_parallel_size", f"{MODEL}.lora_rank"),
+)
+"""Settings that others follow from."""
 
 
 def read_rl(settings: Settings, launch: Launch, reading: Reading, *, megatron: bool) -> None:
@@ -49,11 +56,14 @@ def read_rl(settings: Settings, launch: Launch, reading: Reading, *, megatron: b
     _batch(settings, actor, reading, ranks)
     _method(settings, launch, reading)
     _generation(settings, reading)
+    numbers_only(SIZES, settings, reading)
 
 
 def _world(settings: Settings, reading: Reading) -> None:
     """ppo_trainer.yaml: eight GPUs in one node when nothing is said."""
     each, nodes = settings("trainer.n_gpus_per_node"), settings("trainer.nnodes")
+    if any(stated is not None and not count(stated) for stated in (each, nodes)):
+        return
     size = (count(each) or 8) * (count(nodes) or 1)
     source = each or nodes
     if source is not None:
@@ -88,7 +98,8 @@ def _batch(settings: Settings, actor: Settings, reading: Reading, ranks: int) ->
         say(reading, "batch.micro_batch_size", 1, dynamic)
         say(reading, "batch.packed", True, dynamic)
         return
-    say_or_default(reading, "batch.sequence_length", length, response or prompt, f"{OWN}/data/legacy_data.yaml")
+    if all(stated is None or count(stated) for stated in (prompt, response)):
+        say_or_default(reading, "batch.sequence_length", length, response or prompt, f"{OWN}/data/legacy_data.yaml")
     say_or_default(reading, "batch.packed", not off(padding), padding, f"{OWN}/model/hf_model.yaml: use_remove_padding")
     micro, shared = actor("ppo_micro_batch_size_per_gpu"), actor("ppo_micro_batch_size")
     size = count(micro) or (count(shared) // ranks if ranks else 0)
@@ -109,7 +120,9 @@ def _method(settings: Settings, launch: Launch, reading: Reading) -> None:
         reading.cannot_say(f"adv_estimator {stated.text[:40]}", stated.place)
     else:
         say_or_default(reading, "method.name", ESTIMATORS[word], stated, f"{OWN}/ppo_trainer.yaml: adv_estimator")
-    penalty = next((each for key in (f"{ACTOR}.use_kl_loss", "algorithm.use_kl_in_reward") if (each := settings(key)) is not None and on(each)), None)
+    penalty = next(
+        (each for key in (f"{ACTOR}.use_kl_loss", "algorithm.use_kl_in_reward") if (each := settings(key)) is not None and on(each)), None
+    )
     if penalty is not None:
         say(reading, "method.reference", "adapter" if count(settings(f"{MODEL}.lora_rank")) else "full", penalty)
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from peakgate.readers.convert import positive
 from peakgate.readers.finetuners.launched import world_of
 from peakgate.readers.finetuners.models import state_model
-from peakgate.readers.finetuners.values import count, off, on, say, say_or_default
+from peakgate.readers.finetuners.values import count, numbers_only, off, on, say, say_or_default
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import DEFAULT, Place
 from peakgate.readers.reading import Reading, Row, apply
@@ -41,6 +41,9 @@ def read_sft(settings: Settings, launch: Launch, reading: Reading, *, engine: bo
         say(reading, "parallelism.context", count(context), context)
         say(reading, "parallelism.context_type", "ulysses", context)
     _batch(settings, reading, engine=engine, ranks=world // max(count(context), 1))
+    numbers_only(
+        ("data.train_batch_size", "data.micro_batch_size_per_gpu", "data.max_token_len_per_gpu", "model.lora_rank"), settings, reading
+    )
 
 
 def _batch(settings: Settings, reading: Reading, *, engine: bool, ranks: int) -> None:

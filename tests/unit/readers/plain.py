@@ -1,4 +1,4 @@
-"""A launch from a plain command or a config file, for tests of single readers: programs behind `python`, `accelerate launch`, `deepspeed`."""
+"""A launch from a plain command or a config file, for tests of single readers; launchers without flags of their own are left away."""
 
 from __future__ import annotations
 

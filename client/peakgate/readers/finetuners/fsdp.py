@@ -1,17 +1,17 @@
 """FSDP as Hugging Face's trainer and accelerate have it: words of a strategy, and a config whose keys may begin with `fsdp_`.
 
-Sources: transformers training_args.py (fsdp, fsdp_config); accelerate utils/dataclasses.py, FullyShardedDataParallelPlugin: strategies by name
-or number, reshard_after_forward is a switch for version 2 and a strategy for version 1, cpu_offload takes the optimizer's states along;
-accelerator.py, _prepare_fsdp: activation checkpointing is the non-reentrant one.
+Sources: transformers training_args.py (fsdp, fsdp_config); accelerate utils/dataclasses.py, FullyShardedDataParallelPlugin: strategies by
+name or number, reshard_after_forward is a switch for version 2 and a strategy for version 1, cpu_offload takes the optimizer's states
+along; accelerator.py, _prepare_fsdp: activation checkpointing is the non-reentrant one.
 """
 
 from __future__ import annotations
 
 from peakgate.readers.convert import always, flag, one_of
+from peakgate.readers.finetuners.values import on, say
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
-from peakgate.readers.finetuners.values import on, say
 
 STRATEGIES = {
     "full_shard": ("fsdp", True),

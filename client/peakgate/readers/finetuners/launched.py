@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from peakgate.readers.arguments import arguments_of
+from peakgate.readers.arguments import MOST_WORDS, arguments_of
+from peakgate.readers.finetuners.values import count
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import LAUNCHER, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
-from peakgate.readers.finetuners.values import count
 
 WORLD = "parallelism.world_size"
 
 
 def before_dashes(launch: Launch) -> Sequence[Stated]:
     """The program's own words: those behind a bare `--` are its launcher's."""
-    words = launch.words[1:]
+    words = launch.words[1:MOST_WORDS]
     ends = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
     return words[:ends]
 
@@ -49,7 +49,7 @@ def state_world_behind_dashes(launch: Launch, reading: Reading) -> None:
 
 
 def state_world_of_variables(launch: Launch, reading: Reading) -> None:
-    """GPUs that a command which starts torchrun by itself takes from NPROC_PER_NODE and NNODES (llamafactory launcher.py, swift cli/main.py)."""
+    """GPUs of a command that starts torchrun itself, from NPROC_PER_NODE and NNODES (llamafactory launcher.py, swift cli/main.py)."""
     each = launch.environment("NPROC_PER_NODE")
     if each is not None and count(each):
         _world(each, count(each) * max(count(launch.environment("NNODES")), 1), reading)

@@ -1,8 +1,8 @@
 """Liger's kernels that a trainer switches on as one.
 
 Source: Liger-Kernel transformers/monkey_patch.py: apply_liger_kernel_to_<family>(rope=True, cross_entropy=False,
-fused_linear_cross_entropy=True, rms_norm=True, swiglu=True), geglu for the Gemma families; what is handed tensors that the kernel copies, or
-experts, is not counted by the service and so not named (Gemma 3's norms, the rotations of Phi-3 and OLMo 2, Mixtral's experts).
+fused_linear_cross_entropy=True, rms_norm=True, swiglu=True), geglu for the Gemma families; what is handed tensors that the kernel copies,
+or experts, is not counted by the service and so not named (Gemma 3's norms, the rotations of Phi-3 and OLMo 2, Mixtral's experts).
 """
 
 from __future__ import annotations

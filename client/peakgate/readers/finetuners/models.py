@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from peakgate.readers.files import FileError
+from peakgate.readers.finetuners.values import say
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
-from peakgate.readers.finetuners.values import say
 
 LONGEST = 1000
 """Characters of a path."""

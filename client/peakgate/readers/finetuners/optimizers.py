@@ -1,14 +1,15 @@
 """Names of optimizers in Hugging Face's trainer and what they mean.
 
-Sources: transformers training_args.py, OptimizerNames; trainer_optimizer.py (before 5: trainer.py, get_optimizer_cls_and_kwargs), which names
-the class and its arguments: `adamw_torch` is torch.optim.AdamW, which picks foreach by itself, `…_fused` adds fused=True, `sgd` has no momentum.
+Sources: transformers training_args.py, OptimizerNames; trainer_optimizer.py (before 5: trainer.py, get_optimizer_cls_and_kwargs), which
+names the class and its arguments: `adamw_torch` is torch.optim.AdamW, which picks foreach by itself, `…_fused` adds fused=True, `sgd` has
+no momentum.
 """
 
 from __future__ import annotations
 
+from peakgate.readers.finetuners.values import say
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
-from peakgate.readers.finetuners.values import say
 
 OPTIMIZERS: dict[str, tuple[str, str]] = {
     "adamw_torch": ("adamw", "foreach"),

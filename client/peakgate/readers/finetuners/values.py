@@ -73,5 +73,13 @@ def not_counted(names: Iterable[str], settings: Lookup, reading: Reading) -> Non
             reading.cannot_say(f"{name}: {stated.text[:60]}", stated.place)
 
 
+def numbers_only(names: Iterable[str], settings: Lookup, reading: Reading) -> None:
+    """Settings from which other numbers are made, warned of where they are no numbers: a variable that nobody sets, a blank."""
+    for name in names:
+        stated = settings(name)
+        if stated is not None and not count(stated) and stated.text.strip().lower() not in ("0", "-1", "auto", "none", "null"):
+            reading.warnings.append(f"{name}: {stated.text[:60]!r} ({stated.place}) is no number: what follows from it is not read")
+
+
 def _empty(stated: Stated) -> bool:
     return off(stated) or stated.text.strip().lower() in ("", "0", "0.0", "none", "null", "[]", "{}")

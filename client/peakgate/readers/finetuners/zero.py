@@ -1,19 +1,19 @@
 """A DeepSpeed config file as the trainers around Hugging Face's modules use it: `auto` follows the trainer.
 
 Sources: deepspeed runtime/zero/config.py (names with and without `stage3_`), runtime/config.py; transformers integrations/deepspeed.py
-(HfTrainerDeepSpeedConfig: what `auto` becomes); accelerate utils/dataclasses.py, DeepSpeedPlugin.set_mixed_precision: bf16 and fp16 follow the
-trainer where the file is silent; deepspeed runtime/engine.py: the module is cast whole, adapters with it.
+(HfTrainerDeepSpeedConfig: what `auto` becomes); accelerate utils/dataclasses.py, DeepSpeedPlugin.set_mixed_precision: bf16 and fp16
+follow the trainer where the file is silent; deepspeed runtime/engine.py: the module is cast whole, adapters with it.
 """
 
 from __future__ import annotations
 
 from peakgate.readers.convert import always, flag, one_of, whole
 from peakgate.readers.files import FileError
+from peakgate.readers.finetuners.values import count, not_counted, on, say
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import JSON, Place, Stated
 from peakgate.readers.reading import Convert, Reading, Row, Value, apply
 from peakgate.readers.settings import Settings, read_settings
-from peakgate.readers.finetuners.values import count, not_counted, on, say
 
 SHARDING = "parallelism.sharding"
 STAGES = ("ddp", "zero1", "zero2", "zero3")
@@ -92,13 +92,14 @@ def _optimizer(settings: Settings, reading: Reading) -> None:
 
 def _precision(settings: Settings, reading: Reading, stage: Stated | None, half: str) -> None:
     for kind in ("bf16", "fp16"):
-        stated = settings(f"{kind}.enabled") or settings(f"bfloat16.enabled" if kind == "bf16" else "")
+        stated = settings(f"{kind}.enabled") or settings("bfloat16.enabled" if kind == "bf16" else "")
         if stated is not None and stated.text.lower() != "auto":
             if on(stated):
                 say(reading, "precision.recipe", f"deepspeed-{kind}", stated)
                 return
         elif half == kind:
-            place = (stated or stage).place if stated or stage else Place(kind=JSON, key="zero_optimization")
+            source = stated or stage
+            place = source.place if source is not None else Place(kind=JSON, key="zero_optimization")
             reading.state("precision.recipe", f"deepspeed-{kind}", place)
             return
     if stage is not None:

@@ -1,7 +1,8 @@
 """DeepSpeed configs that trainers bring along, for launches whose folder does not hold them: what each says of memory.
 
-Sources: axolotl deepspeed_configs/*.json at 067b021c (July 2026); LLaMA-Factory examples/deepspeed/*.json at ff6d4d12 (August 2026); ms-swift
-swift/config/*.json at 3602360a (August 2026), where `zero2` alone names a file. Precision is `auto` in all but Axolotl's `…_bf16…`.
+Sources: axolotl deepspeed_configs/*.json at 067b021c (July 2026); LLaMA-Factory examples/deepspeed/*.json at ff6d4d12 (August 2026);
+ms-swift swift/config/*.json at 3602360a (August 2026), where `zero2` alone names a file. Precision is `auto` in all but Axolotl's
+`…_bf16…`.
 """
 
 from __future__ import annotations
@@ -10,24 +11,24 @@ from peakgate.readers.place import JSON, Place, Stated
 from peakgate.readers.settings import Settings
 
 _ZERO = {
-    "stage": "stage",
-    "optimizer": "offload_optimizer.device",
-    "parameters": "offload_param.device",
-    "reduce": "reduce_bucket_size",
-    "gather": "allgather_bucket_size",
-    "overlap": "overlap_comm",
-    "contiguous": "contiguous_gradients",
-    "live": "max_live_parameters",
-    "save": "gather_16bit_weights_on_model_save",
+    "bf16": "bf16.enabled",
+    "optimizer": "zero_optimization.offload_optimizer.device",
+    "parameters": "zero_optimization.offload_param.device",
+    "reduce": "zero_optimization.reduce_bucket_size",
+    "gather": "zero_optimization.allgather_bucket_size",
+    "overlap": "zero_optimization.overlap_comm",
+    "contiguous": "zero_optimization.contiguous_gradients",
+    "live": "zero_optimization.max_live_parameters",
+    "save": "zero_optimization.gather_16bit_weights_on_model_save",
 }
 
 
-def _file(*, bf16: bool | None = None, **zero: object) -> Settings:
-    values = {f"zero_optimization.{_ZERO[key]}": value for key, value in zero.items()} | ({"bf16.enabled": bf16} if bf16 else {})
+def _file(**zero: object) -> Settings:
+    values = {_ZERO.get(key, f"zero_optimization.{key}"): value for key, value in zero.items()}
     return Settings({key: Stated(value, Place(kind=JSON, key=key)) for key, value in values.items()})
 
 
-def _third(*, optimizer: str = "none", parameters: str = "none", overlap: bool, live: int, bf16: bool | None = None) -> Settings:
+def _third(*, optimizer: str = "none", parameters: str = "none", overlap: bool, live: int, bf16: object = "auto") -> Settings:
     return _file(stage=3, optimizer=optimizer, parameters=parameters, overlap=overlap, contiguous=True, live=live, save=True, bf16=bf16)
 
 
