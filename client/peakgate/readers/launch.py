@@ -26,6 +26,8 @@ class Launch:
     environment: Settings = field(default_factory=Settings)
     """Environment variables by name."""
     around: Reading = field(default_factory=Reading)
+    own: Reading = field(default_factory=Reading)
+    """What the submitter says itself, in #PEAKGATE lines: it wins over everything, in silence."""
     launchers: Sequence[str] = ()
     """Names of what was peeled off, from outside in: srun, torchrun, accelerate, deepspeed, tune …"""
     launcher_flags: dict[str, Arguments] = field(default_factory=dict)

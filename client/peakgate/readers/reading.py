@@ -26,7 +26,9 @@ class Reading:
         """Notes a field; a later value wins over an earlier one, and one that differs is a warning unless the earlier is a default."""
         known = self.fields.get(path)
         if known is not None and known.value != value and DEFAULT not in (known.place.kind, place.kind):
-            self.warnings.append(f"{path}: {known.text} ({known.place}) and {Stated(value, place).text} ({place}) contradict; the last is taken")
+            self.warnings.append(
+                f"{path}: {known.text} ({known.place}) and {Stated(value, place).text} ({place}) contradict; the last is taken"
+            )
         if known is not None and place.kind == DEFAULT:
             return  # what is stated wins over a default, whichever comes first
         self.fields[path] = Stated(value, place)
@@ -48,10 +50,17 @@ class Reading:
 
     def merge(self, other: Reading) -> None:
         """Takes over what another reading found; its values win."""
+        self.forget_other_models(other)
         for path, stated in other.fields.items():
             self.state(path, stated.value, stated.place)  # type: ignore[arg-type]
         self.warnings += other.warnings
         self.unread += [each for each in other.unread if each not in self.unread]
+
+    def forget_other_models(self, other: Reading) -> None:
+        """Leaves out what is stated of the model when another reading, which wins, describes it in another way: a document takes one."""
+        kinds = {path.split(".")[1] for path in other.fields if path.startswith("model.")}
+        for path in [each for each in self.fields if kinds and each.startswith("model.") and each.split(".")[1] not in kinds]:
+            del self.fields[path]
 
     def document(self) -> dict[str, object]:
         """The job document, with paths as keys."""

@@ -7,6 +7,7 @@ from peakgate.readers.launch import Reader
 from peakgate.readers.llamafactory import LlamaFactory
 from peakgate.readers.ms_swift import MsSwift
 from peakgate.readers.openrlhf import OpenRlhf
+from peakgate.readers.stated import StatedReader
 from peakgate.readers.verl import Verl
 
 READERS: tuple[Reader, ...] = (
@@ -15,4 +16,5 @@ READERS: tuple[Reader, ...] = (
     MsSwift(),
     Verl(),
     OpenRlhf(),
+    StatedReader(),  # the last: whatever says its model in the document's own words
 )
