@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from peakgate.readers.deepspeed import DeepSpeed
+from peakgate.readers.huggingface import HuggingFace
 from peakgate.readers.launch import Reader
+from peakgate.readers.plain import Plain
+from peakgate.readers.trl import Trl
 
-READERS: tuple[Reader, ...] = ()
+READERS: tuple[Reader, ...] = (
+    Trl(),
+    HuggingFace(),
+    DeepSpeed(),
+    Plain(),
+)
