@@ -21,7 +21,7 @@ FSDP, DEEPSPEED, MEGATRON, DDP = "fsdp", "deepspeed", "megatron", "ddp"
 TYPES = {"fsdp": FSDP, "deepspeed": DEEPSPEED, "megatron_lm": MEGATRON, "multi_gpu": DDP}
 SWITCHES = {"use_fsdp": FSDP, "use_deepspeed": DEEPSPEED, "use_megatron_lm": MEGATRON, "multi_gpu": DDP}
 
-READY = {
+READY: dict[str, dict[str, object]] = {
     "fsdp1": {"distributed_type": "FSDP", "fsdp_version": 1, "fsdp_sharding_strategy": "FULL_SHARD"},
     "fsdp2": {"distributed_type": "FSDP", "fsdp_version": 2, "fsdp_reshard_after_forward": True},
     "zero1": {"distributed_type": "DEEPSPEED", "zero_stage": 1},
@@ -137,7 +137,7 @@ DEEPSPEED_NAMES = {
 }
 
 
-def deepspeed_settings(settings: Settings, launch: Launch, reading: Reading, place: Place) -> Settings:
+def deepspeed_settings(settings: Settings, launch: Launch, reading: Reading) -> Settings:
     """DeepSpeed's own settings: those of its file, or what accelerate makes of its flags."""
     file = settings("deepspeed_config_file")
     if file is not None:

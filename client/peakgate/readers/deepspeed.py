@@ -81,7 +81,7 @@ def _configured(config: Settings, settings: Settings, launch: Launch, reading: R
     """The configuration's fields; returns the 16-bit format."""
     deepspeed_config.read_config(config, reading)
     deepspeed_config.state_optimizer(config, reading)
-    _batch(config, settings, launch, reading)
+    _batch(config, launch, reading)
     autocast, place = _switched(settings, reading)
     return deepspeed_config.state_precision(config, reading, autocast=autocast, place=place.place if place else None)
 
@@ -112,7 +112,7 @@ def _by_flags(settings: Settings, reading: Reading) -> str:
     return {"bf16": "bfloat16", "fp16": "float16"}.get(word, "")
 
 
-def _batch(config: Settings, settings: Settings, launch: Launch, reading: Reading) -> None:
+def _batch(config: Settings, launch: Launch, reading: Reading) -> None:
     """Two of micro-batch, accumulation and global batch give the third; the global batch is that of all data parallel ranks."""
     micro, steps, total = (_size(config(key), key, reading) for key in (MICRO, STEPS, GLOBAL))
     ranks = _ranks(launch, reading)

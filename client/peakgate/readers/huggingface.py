@@ -1,7 +1,7 @@
 """Hugging Face Trainer scripts: TrainingArguments as flags, YAML or JSON, under torchrun, accelerate or DeepSpeed.
 
-Sources: transformers 5.24 training_args.py (_process_fsdp_args: `--fsdp` and `--fsdp_config`; set_mixed_precision), integrations/deepspeed.py;
-accelerate 1.15 (see `accelerate.py`).
+Sources: transformers 5.24 training_args.py (_process_fsdp_args: `--fsdp` and `--fsdp_config`) and integrations/deepspeed.py; accelerate as in
+`accelerate.py`.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def read_placement(settings: Settings, outside: Settings, launch: Launch, readin
     accelerate.state_compile(outside, reading)
     kind, place = accelerate.kind_of(outside)
     config = deepspeed_of(settings, launch, reading)
-    if config is None and kind == accelerate.DEEPSPEED and place is not None:
-        config = accelerate.deepspeed_settings(outside, launch, reading, place)
+    if config is None and kind == accelerate.DEEPSPEED:
+        config = accelerate.deepspeed_settings(outside, launch, reading)
     if config is not None:
         deepspeed_config.read_config(config, reading)
         deepspeed_config.state_optimizer(config, reading)

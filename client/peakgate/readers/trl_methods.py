@@ -149,10 +149,8 @@ def _generation(settings: Settings, reading: Reading) -> None:
         )
         return
     mode, elsewhere = settings("vllm_mode"), settings.first("vllm_server_host", "vllm_server_base_url", "vllm_server_port", "vllm_device")
-    if mode is not None:
-        colocated = mode.text.strip().lower() == "colocate"
-    else:
-        colocated = elsewhere is None and before(settings) == NOW
+    here = elsewhere is None and before(settings) == NOW
+    colocated = here if mode is None else mode.text.strip().lower() == "colocate"
     where = mode.place if mode is not None else elsewhere.place if elsewhere is not None else place
     if not colocated:
         reading.state("method.generation.mode", "separate", where)
