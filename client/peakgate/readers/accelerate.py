@@ -13,7 +13,7 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import switched_on, truth
+from peakgate.readers.trainer_settings import file_of, switched_on, truth
 
 BLOCKS = ("fsdp_config", "deepspeed_config", "megatron_lm_config", "parallelism_config", "dynamo_config", "fp8_config")
 FSDP, DEEPSPEED, MEGATRON, DDP = "fsdp", "deepspeed", "megatron", "ddp"
@@ -45,7 +45,7 @@ def accelerate_settings(launch: Launch, reading: Reading, own: Settings | None =
     if ready is not None:
         place = named.place
         return Settings({key: Stated(value, place) for key, value in {**READY_FOR_ALL, **ready}.items()}).merged(flags)
-    return _unfolded(launch.settings_of(named.text, reading)).merged(flags)
+    return _unfolded(file_of(launch, named, reading)).merged(flags)
 
 
 def _unfolded(file: Settings) -> Settings:
@@ -141,7 +141,7 @@ def deepspeed_settings(settings: Settings, launch: Launch, reading: Reading) -> 
     """DeepSpeed's own settings: those of its file, or what accelerate makes of its flags."""
     file = settings("deepspeed_config_file")
     if file is not None:
-        return launch.settings_of(file.text, reading)
+        return file_of(launch, file, reading)
     out = Settings({name: stated for key, name in DEEPSPEED_NAMES.items() if (stated := settings(key)) is not None})
     if out("zero_optimization.stage") is None:
         out.override("zero_optimization.stage", Stated(2, Place(kind="default", key="accelerate DeepSpeedPlugin: zero_stage=2")))

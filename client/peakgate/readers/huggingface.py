@@ -1,7 +1,7 @@
 """Hugging Face Trainer scripts: TrainingArguments as flags, YAML or JSON, under torchrun, accelerate or DeepSpeed.
 
-Sources: transformers 5.24 training_args.py (_process_fsdp_args: `--fsdp` and `--fsdp_config`) and integrations/deepspeed.py; accelerate as in
-`accelerate.py`.
+Sources: transformers 5.24 training_args.py (_process_fsdp_args: `--fsdp` and `--fsdp_config`) and integrations/deepspeed.py; accelerate's
+as in `accelerate.py`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from peakgate.readers.mixed_precision import Mixed, mixed_of, state_precision
 from peakgate.readers.named_model import name_model
 from peakgate.readers.peft import read_adapters
 from peakgate.readers.place import Place, Stated
+from peakgate.readers.plain_flags import BATCHES, MICRO_BATCHES
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 from peakgate.readers.trainer import read_arguments
 from peakgate.readers.trainer_lengths import script_of, state_lengths
-from peakgate.readers.trainer_settings import settings_of, truth
+from peakgate.readers.trainer_settings import file_of, settings_of, truth
 
 SURE = ("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_checkpointing_kwargs")
 LIKELY = (
@@ -45,6 +46,10 @@ NOT_TRAINER = ("zero_stage", "stage", "num_layers", "train_batch_size", "train_m
 """Flags that make a script one of another kind, which reuses the Trainer's names (DeepSpeed-Chat has --zero_stage)."""
 
 
+OTHERS = ("deepspeed_config", *(name for name in (*MICRO_BATCHES, *BATCHES) if name not in SURE))
+"""What a script has in place of the Trainer's own arguments."""
+
+
 class HuggingFace:
     """Trainer scripts."""
 
@@ -57,7 +62,10 @@ class HuggingFace:
             return True
         if any(settings(name) is not None for name in NOT_TRAINER):
             return False
-        return any(settings(name) is not None for name in SURE) or sum(settings(name) is not None for name in LIKELY) >= ENOUGH
+        if any(settings(name) is not None for name in SURE):
+            return True
+        others = any(settings(name) is not None for name in OTHERS)
+        return not others and sum(settings(name) is not None for name in LIKELY) >= ENOUGH
 
     def read(self, launch: Launch) -> Reading:
         """What its arguments say."""
@@ -130,7 +138,7 @@ def _of_trainer(fsdp: Stated, settings: Settings, launch: Launch, reading: Readi
     config = settings.under("fsdp_config")
     file = settings("fsdp_config")
     if file is not None and isinstance(file.value, str):
-        config = launch.settings_of(file.text, reading)
+        config = file_of(launch, file, reading)
     out = Settings()
     for key, stated in config.leaves.items():
         out.leaves[f"fsdp_{key.removeprefix('fsdp_')}"] = stated
@@ -152,5 +160,5 @@ def deepspeed_of(settings: Settings, launch: Launch, reading: Reading) -> Settin
     for name in ("deepspeed", "deepspeed_config", "ds_config"):
         stated = settings(name)
         if stated is not None and isinstance(stated.value, str) and truth(stated) is None:
-            return launch.settings_of(stated.text, reading)
+            return file_of(launch, stated, reading)
     return None

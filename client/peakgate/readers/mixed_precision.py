@@ -29,6 +29,9 @@ DTYPES = {
 IN_FLOAT32 = ("gpt2", "bert", "t5", "bart", "electra", "gpt-neo", "pegasus", "xlnet", "vit")
 """Words in the names of models whose checkpoints are in float32; those of later years are in 16 bits (their config.json: torch_dtype)."""
 
+STORAGE = ("bnb_4bit_quant_storage", "bnb_4bit_quant_storage_dtype")
+"""What a 4-bit base is stored as under FSDP, which is the format of all its parameters (peft examples/sft/utils.py)."""
+
 RECIPE = "precision.recipe"
 STATES = ("parameters", "gradients", "optimizer_states", "compute")
 
@@ -58,8 +61,8 @@ def mixed_of(settings: Settings, reading: Reading, outside: Stated | None, *, on
         fp8 = named.place if word == "fp8" else None
     if not autocast and on_by_default and truth(settings("bf16")) is None:
         autocast, place = "bf16", None
-    dtype = dtype_of(settings("dtype") or settings("model_dtype"), reading)
-    stated = settings("dtype")
+    stated = settings.first("dtype", "model_dtype", *STORAGE)
+    dtype = dtype_of(stated, reading)
     return Mixed(autocast, dtype, place or (stated.place if stated is not None and dtype else None), fp8)
 
 

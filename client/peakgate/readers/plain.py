@@ -10,8 +10,8 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import DTYPES
 from peakgate.readers.named_model import NAMES, name_model
 from peakgate.readers.peft import base_of, read_adapters
-from peakgate.readers.plain_flags import BATCHES, MICRO_BATCHES, SEQUENCES, state_checkpoints, state_micro_batch, state_sequence
 from peakgate.readers.place import Place
+from peakgate.readers.plain_flags import BATCHES, MICRO_BATCHES, SEQUENCES, state_checkpoints, state_micro_batch, state_sequence
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 from peakgate.readers.trainer import OPTIMIZERS, state_attention
@@ -64,9 +64,9 @@ class Plain:
         apply([Row(name, "batch.gradient_accumulation_steps", positive)], settings, reading)
         state_checkpoints(settings, reading)
         state_attention(settings, reading)
+        _sharding(settings, reading)
         _precision(settings, reading)
         _optimizer(settings, reading)
-        _sharding(settings, reading)
         if place := switched_on(settings, "compile", "torch_compile", "use_compile"):
             reading.state("framework.compile", value=True, place=place)
         read_adapters(settings, reading, dtype="")
@@ -75,14 +75,15 @@ class Plain:
 
 
 def _precision(settings: Settings, reading: Reading) -> None:
-    """A switch of its own is autocast; a format is the parameters' unless it is called a precision, which may be either."""
+    """A switch of its own is autocast, or FSDP's mixed precision; a format is the parameters'."""
+    sharded = reading.get("parallelism.sharding") == "fsdp"
     for word in ("bf16", "fp16"):
         if place := switched_on(settings, word):
-            reading.state("precision.recipe", f"amp-{word}", place)
+            _mixed(word, place, reading, sharded=sharded)
             return
     mixed, dtype = settings.first("mixed_precision", "amp_dtype", "autocast"), settings("dtype")
     if mixed is not None and (word := {"bfloat16": "bf16", "float16": "fp16"}.get(DTYPES.get(mixed.text.lower(), ""), "")):
-        reading.state("precision.recipe", f"amp-{word}", mixed.place)
+        _mixed(word, mixed.place, reading, sharded=sharded)
     elif dtype is not None:
         found = DTYPES.get(dtype.text.lower().removeprefix("torch."), "")
         if found == "float16":
@@ -91,6 +92,13 @@ def _precision(settings: Settings, reading: Reading) -> None:
             )
         elif found:
             reading.state("precision.recipe", "bf16" if found == "bfloat16" else "fp32", dtype.place)
+
+
+def _mixed(word: str, place: Place, reading: Reading, *, sharded: bool) -> None:
+    """torch FullyShardedDataParallel: MixedPrecision casts the gathered weights, autocast the operands."""
+    reading.state("precision.recipe", "fsdp-bf16" if sharded else f"amp-{word}", place)
+    if sharded and word == "fp16":
+        reading.state("precision.compute", "float16", place)
 
 
 def _optimizer(settings: Settings, reading: Reading) -> None:

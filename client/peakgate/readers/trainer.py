@@ -186,6 +186,7 @@ BEYOND = {
 }
 SWITCHES = {
     "auto_find_batch_size": "a batch size that is halved until it fits",
+    "use_unsloth": "Unsloth's own kernels",
 }
 
 

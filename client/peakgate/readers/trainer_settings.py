@@ -6,6 +6,8 @@ training_args.py (_VALID_DICT_FIELDS: JSON text as a value; older names of argum
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from peakgate.readers.convert import FALSE, TRUE
 from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
@@ -39,19 +41,45 @@ CONFIG_FLAGS = ("config", "config_path", "args_file", "yaml")
 FILES = (".yaml", ".yml", ".json")
 
 
+KEPT_AS = "trainer_settings"
+
+
 def settings_of(launch: Launch, reading: Reading) -> Settings:
-    """The arguments by today's names."""
-    own = launch.arguments.flags
-    out = launch.config
-    for path in _config_files(launch):
-        out = out.merged(launch.settings_of(path, reading))
-    return _named(_flat(out)).merged(_named(_flat(_unfolded(own))))
+    """The arguments by today's names, found once a launch; what could not be read is a warning each time."""
+    found = launch.kept.get(KEPT_AS)
+    if not isinstance(found, _Found):
+        found = launch.kept[KEPT_AS] = _found(launch)
+    reading.merge(found.reading)
+    return found.settings
 
 
-def _config_files(launch: Launch) -> list[str]:
+def file_of(launch: Launch, stated: Stated, reading: Reading) -> Settings:
+    """The settings of a file that decides; without it nothing is sure."""
+    before = len(reading.warnings)
+    settings = launch.settings_of(stated.text, reading)
+    if len(reading.warnings) > before:
+        reading.cannot_say(f"what {stated.text[:80]} says", stated.place)
+    return settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    settings: Settings
+    reading: Reading
+
+
+def _found(launch: Launch) -> _Found:
+    out, reading = launch.config, Reading()
+    for stated in _config_files(launch):
+        out = out.merged(file_of(launch, stated, reading))
+    own = _named(_flat(_unfolded(launch.arguments.flags)))
+    return _Found(_named(_flat(out)).merged(own), reading)
+
+
+def _config_files(launch: Launch) -> list[Stated]:
     flags = launch.arguments.flags
-    named = [stated.text for key in CONFIG_FLAGS if (stated := flags(key)) is not None]
-    return [each for each in [*(word.text for word in launch.arguments.positional[:4]), *named] if each.lower().endswith(FILES)]
+    named = [stated for key in CONFIG_FLAGS if (stated := flags(key)) is not None]
+    return [each for each in [*launch.arguments.positional[:4], *named] if each.text.lower().endswith(FILES)]
 
 
 def _unfolded(flags: Settings) -> Settings:

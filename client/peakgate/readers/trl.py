@@ -17,12 +17,16 @@ from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 from peakgate.readers.trainer import read_arguments
 from peakgate.readers.trainer_settings import settings_of, switched_on
-from peakgate.readers.trl_methods import COUNTED, NOW, before, method_of, state_lengths, state_method
+from peakgate.readers.trl_lengths import state_lengths
+from peakgate.readers.trl_methods import COUNTED, NOW, before, method_of, state_method
 
 OFFICIAL = ("sft.py", "dpo.py", "kto.py", "orpo.py", "grpo.py", "reward.py", "reward_modeling.py", "rloo.py", "gkd.py", "ppo.py", "trl")
 """Scripts whose adapters are switched on by --use_peft alone (ModelConfig)."""
 
 OFTEN = (*SURE, *LIKELY, "use_peft", "dataset_name", *NAMES, "config")
+
+OTHER_COMMANDS = ("vllm-serve", "env", "skills", "chat")
+"""Commands of TRL that train nothing."""
 
 DEFAULTS_FROM = (0, 20)
 """TRL from this version on trains in bf16 and with checkpoints unless told otherwise."""
@@ -35,10 +39,11 @@ class Trl:
 
     def recognises(self, launch: Launch) -> bool:
         """By the command, or by a method's name in the script's beside arguments of trainers."""
-        if launch.program == "trl" or "trl" in launch.launchers:
-            return True
         settings = settings_of(launch, Reading())
-        return bool(method_of(launch, settings)) and any(settings(name) is not None for name in OFTEN)
+        method = method_of(launch, settings)
+        if _is_command(launch):
+            return bool(method) and method not in OTHER_COMMANDS
+        return bool(method) and any(settings(name) is not None for name in OFTEN)
 
     def read(self, launch: Launch) -> Reading:
         """What the command, its file and accelerate's say."""
@@ -71,7 +76,9 @@ def _is_command(launch: Launch) -> bool:
 def _place(launch: Launch) -> Place:
     """Where the method stands: the subcommand, the script's name or the file."""
     words = launch.arguments.positional[:1] if launch.program == "trl" else launch.words[:1]
-    return words[0].place if words else Place(kind=FLAG, key="", file=launch.config_file)
+    if not words:
+        return Place(kind=FLAG, file=launch.config_file)
+    return Place(kind=FLAG, key=words[0].text, file=words[0].place.file, line=words[0].place.line)
 
 
 def _checkpoints(settings: Settings, reading: Reading) -> None:

@@ -43,7 +43,7 @@ def _around(flags: Mapping[str, Arguments], gpus: int) -> Reading:
     around = Reading()
     for arguments in flags.values():
         for name in GPUS:
-            gpus = int(stated.text) if (stated := arguments(name)) is not None else gpus
+            gpus = int(stated.text) if (stated := arguments(name)) is not None and stated.text.isdigit() else gpus
     if gpus:
         around.fields["parallelism.world_size"] = Stated(gpus, Place(kind=LAUNCHER))
     return around
