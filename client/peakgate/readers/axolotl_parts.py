@@ -118,7 +118,7 @@ def sharding(settings: Settings, launch: Launch, reading: Reading) -> None:
         config.override("version", version)
     strategy = settings("fsdp") if words(settings("fsdp")) else None
     if zero is not None:
-        state_zero(zero, reading, half=half)
+        state_zero(zero, reading, half=half, adapters=settings("adapter") is not None)
     elif strategy is not None or config.leaves:
         state_fsdp(strategy, config, reading)
     _precision(settings, reading, half)
@@ -132,9 +132,7 @@ def _precision(settings: Settings, reading: Reading, half: str) -> None:
     source = settings.first(*(("bf16", "bfloat16") if half == "bf16" else ("fp16", "float16") if half == "fp16" else ("bf16", "fp16")))
     lora, dtype = settings("adapter") is not None, {"bf16": "bfloat16", "fp16": "float16"}.get(half, "")
     if "precision.recipe" in reading.fields:
-        if lora and dtype:
-            reading.default("lora.adapter_dtype", dtype, "DeepSpeed (runtime/engine.py casts the module)")
-        return
+        return  # DeepSpeed's
     upcast = reading.get("parallelism.sharding") in ("fsdp", "hsdp") and reading.get("framework.fsdp.version") != 2
     recipe = {"bf16": "fsdp-bf16" if upcast else "bf16", "fp16": "amp-fp16", "": "fp32"}[half]
     say_or_default(reading, "precision.recipe", recipe, source, "Axolotl (schemas/config.py: bf16: auto)")

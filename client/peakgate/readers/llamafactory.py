@@ -46,7 +46,7 @@ class LlamaFactory:
         if not launch.words:
             return launch.config
         path = config_path(launch, (".yaml", ".yml", ".json"))
-        if path and not path.startswith("-") and not launch.arguments("deepspeed"):
+        if path and [word.text for word in launch.words[1:3]].count(path):
             config = launch.settings_of(path, reading)
             return config.merged(overrides_of(before_dashes(launch))).merged(flags_of(launch))
         return flags_of(launch)

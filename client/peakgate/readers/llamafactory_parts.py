@@ -155,11 +155,7 @@ def sharding(settings: Settings, launch: Launch, reading: Reading) -> None:
     if zero is None and (path := settings("deepspeed")) is not None:
         zero = zero_settings(path, launch, reading, LLAMA_FACTORY)
     if zero is not None:
-        state_zero(zero, reading, half=half)
-        if half and tuning(settings) == "lora":
-            reading.default(
-                "lora.adapter_dtype", "bfloat16" if half == "bf16" else "float16", "DeepSpeed (runtime/engine.py casts the module)"
-            )
+        state_zero(zero, reading, half=half, adapters=tuning(settings) == "lora")
     elif settings.has("fsdp") or settings.has("fsdp_config"):
         state_fsdp(settings("fsdp"), without_prefix(settings.under("fsdp_config")), reading)
     if "precision.recipe" not in reading.fields:

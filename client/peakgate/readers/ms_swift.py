@@ -48,9 +48,9 @@ class MsSwift:
 
 
 def _settings(launch: Launch, reading: Reading) -> Settings:
-    path = config_path(launch, (".yaml", ".yml"))
-    config = launch.settings_of(path, reading) if path and launch.arguments("config") else Settings()
-    out = config.merged(flags_of(launch))
+    flags, path = flags_of(launch), config_path(launch, (".yaml", ".yml"))
+    config = launch.settings_of(path, reading) if path and path in {each.text for each in launch.words[2:4]} else Settings()
+    out = config.merged(flags)
     for today, earlier in TYPES.items():
         if out(today) is None and (stated := out.first(*earlier)) is not None:
             out.override(today, stated)

@@ -105,9 +105,7 @@ def sharding(settings: Settings, launch: Launch, reading: Reading) -> None:
     path, half = settings("deepspeed"), {"bfloat16": "bf16", "float16": "fp16", "float32": ""}[dtype]
     zero = zero_settings(path, launch, reading, MS_SWIFT) if path is not None and path.value is not True else None
     if zero is not None:
-        state_zero(zero, reading, half=half)
-        if half and tuning(settings) != "full":
-            reading.default("lora.adapter_dtype", dtype, "DeepSpeed (runtime/engine.py casts the module)")
+        state_zero(zero, reading, half=half, adapters=tuning(settings) != "full")
     elif settings("fsdp") is not None:
         _fsdp(settings, launch, reading)
     if "precision.recipe" not in reading.fields:

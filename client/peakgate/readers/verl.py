@@ -6,9 +6,11 @@ workers/fsdp_workers.py, workers/actor/dp_actor.py, trainer/fsdp_sft_trainer.py,
 
 from __future__ import annotations
 
-from peakgate.readers.arguments import MOST_WORDS, overrides_of
+from peakgate.readers.arguments import overrides_of
 from peakgate.readers.files import FileError
+from peakgate.readers.finetuners.launched import before_dashes, flags_of
 from peakgate.readers.launch import Launch
+from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
 from peakgate.readers.verl_rl import read_rl
@@ -32,7 +34,7 @@ class Verl:
     def read(self, launch: Launch) -> Reading:
         """The overrides over a config that stands in a file of the launch."""
         reading = Reading()
-        settings = launch.config.merged(_file(launch)).merged(overrides_of(launch.words[1:MOST_WORDS]))
+        settings = launch.config.merged(_file(launch)).merged(overrides_of(before_dashes(launch)))
         if launch.program in SFT or (not launch.words and not settings.has("actor_rollout_ref")):
             read_sft(settings, launch, reading, engine="fsdp_sft" not in launch.program and launch.words != ())
         else:
@@ -45,23 +47,24 @@ def _ours(launch: Launch) -> bool:
 
 
 def _config_name(launch: Launch) -> str:
-    stated = launch.arguments("config_name") or launch.arguments("cn")
-    return stated.text.split(" ")[0] if stated is not None and not isinstance(stated.value, list) else _first(launch)
+    flags = flags_of(launch)
+    return _first(flags("config_name") or flags("cn"))
 
 
-def _first(launch: Launch) -> str:
-    """Of several words behind --config-name only the first is its value; the others are overrides."""
-    stated = launch.arguments("config_name")
-    return str(stated.value[0]) if stated is not None and isinstance(stated.value, list) and stated.value else ""
+def _first(stated: Stated | None) -> str:
+    """Of several words behind a flag only the first is its value; the others are overrides."""
+    if stated is None:
+        return ""
+    return str(stated.value[0]) if isinstance(stated.value, list) and stated.value else stated.text
 
 
 def _file(launch: Launch) -> Settings:
     """A config in a folder of the launch; the trainer's own is verl's defaults and lies elsewhere."""
-    folder, name = launch.arguments("config_path"), _config_name(launch)
-    if folder is None or not name:
+    flags, name = flags_of(launch), _config_name(launch)
+    folder = _first(flags("config_path") or flags("cp"))
+    if not folder or not name:
         return Settings()
-    first = str(folder.value[0]) if isinstance(folder.value, list) and folder.value else folder.text
-    path = f"{first.rstrip('/')}/{name}" + ("" if name.endswith((".yaml", ".yml")) else ".yaml")
+    path = f"{folder.rstrip('/')}/{name}" + ("" if name.endswith((".yaml", ".yml")) else ".yaml")
     try:
         return read_settings(launch.files.text(path), path)
     except FileError:

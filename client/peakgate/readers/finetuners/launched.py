@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from peakgate.readers.arguments import MOST_WORDS, arguments_of
+from peakgate.readers.arguments import arguments_of
 from peakgate.readers.finetuners.values import count
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import LAUNCHER, Stated
@@ -13,6 +13,8 @@ from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 
 WORLD = "parallelism.world_size"
+MOST_WORDS = 20_000
+"""Of a trainer's command: what a system call takes (2 MiB) holds few more."""
 
 
 def before_dashes(launch: Launch) -> Sequence[Stated]:
@@ -34,7 +36,7 @@ def flags_of(launch: Launch) -> Settings:
         name, value = key.replace("__", "."), stated.value
         if name.startswith("no_") and value is True:
             name, value = name.removeprefix("no_"), False
-        out.override(name, replace(stated, value=value))
+        out.override(name, Stated(value, stated.place))
     return out
 
 
