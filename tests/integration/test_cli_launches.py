@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,43 @@ def test_what_no_field_can_say_is_undecided(tmp_path: Path) -> None:
     done = peakgate("predict", path, "--output", "json")
     assert done.status == 3
     assert "galore (train.yaml:3 use_galore)" in json.loads(done.out)["reason"]
+
+
+COMMAND = "torchrun --nproc_per_node 8 run_clm.py --model_name_or_path meta-llama/Llama-3.1-8B --block_size 4096 --bf16 True --do_train"
+
+
+def test_a_launch_command_is_answered() -> None:
+    """A real command: figures, and what the flags do not say among the assumptions."""
+    more = "--per_device_train_batch_size 1 --gradient_checkpointing True --fsdp full_shard --optim adamw_torch"
+    done = peakgate("predict", "--gpu", "h100-80gb", "--output", "json", "--", *COMMAND.split(), *more.split())
+    answer = json.loads(done.out)
+    assert (done.status, answer["verdict"]) == (0, "ADMIT"), answer["reason"]
+    assert answer["reading"]["sources"]["batch.sequence_length"] == "--block_size"
+    assert any(each.startswith("dropout.attention") for each in answer["assumptions"])
+
+
+def test_a_script_of_several_commands_is_answered(tmp_path: Path) -> None:
+    """The one that trains, with the line of each flag and what a line of the submitter's own adds."""
+    script = tmp_path / "job.sbatch"
+    lines = ["#!/bin/bash", "#SBATCH --gres=gpu:h100:8", "#PEAKGATE checkpointing.mode=full", "pip install -e .", f"srun {COMMAND}"]
+    script.write_text("\n".join(lines) + "\n")
+    read = json.loads(peakgate("read", script, "--output", "json").out)
+    assert read["format"] == "huggingface"
+    assert read["job"]["checkpointing"]["mode"] == "full"
+    assert read["sources"]["model.preset"] == f"{script}:5 --model_name_or_path"
+    answer = json.loads(peakgate("predict", script, "--output", "json").out)
+    assert answer["capacity"]["gpu"] == "h100-80gb"
+
+
+def test_a_document_loads_no_reader() -> None:
+    """What is not needed is not imported: the command is called once a job."""
+    path = EXAMPLES / "textbook-1.3b.yaml"
+    program = (
+        "import io, sys; from peakgate.client.sources import read_sources; "
+        f"list(read_sources([{str(path)!r}], io.BytesIO())); print([name for name in sys.modules if name.startswith('peakgate.readers')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_nothing_of_a_launch_is_run(tmp_path: Path) -> None:

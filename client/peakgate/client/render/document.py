@@ -14,7 +14,7 @@ from peakgate.v1.plain import Plain
 
 COLUMNS = 80
 LATEST_COLUMN = 44
-"""Where comments begin at most; a longer line has its comment two spaces behind it."""
+"""Where comments begin at most; a longer line has its comment two spaces behind it, a longer comment begins before."""
 
 
 def print_document(console: Console, label: str, document: Mapping[str, Plain], origin: Origin) -> None:
@@ -52,7 +52,7 @@ def _print_row(console: Console, text: str, comment: str, column: int) -> None:
     if not comment:
         console.print(escape(text), soft_wrap=True)
         return
-    start = max(column, len(text) + 2)
+    start = max(len(text) + 2, min(column, COLUMNS - len(comment) - 2))
     if start + len(comment) + 2 > COLUMNS:  # above it, at its depth
         indent = " " * (len(text) - len(text.lstrip()))
         console.print(f"{indent}[dim]# {escape(comment)}[/]", soft_wrap=True)
