@@ -2,6 +2,27 @@
 
 from __future__ import annotations
 
+from peakgate.readers.axolotl import Axolotl
+from peakgate.readers.deepspeed import DeepSpeed
+from peakgate.readers.huggingface import HuggingFace
 from peakgate.readers.launch import Reader
+from peakgate.readers.llamafactory import LlamaFactory
+from peakgate.readers.ms_swift import MsSwift
+from peakgate.readers.openrlhf import OpenRlhf
+from peakgate.readers.plain import Plain
+from peakgate.readers.stated import StatedReader
+from peakgate.readers.trl import Trl
+from peakgate.readers.verl import Verl
 
-READERS: tuple[Reader, ...] = ()
+READERS: tuple[Reader, ...] = (
+    Axolotl(),
+    LlamaFactory(),
+    MsSwift(),
+    Verl(),
+    OpenRlhf(),
+    Trl(),
+    HuggingFace(),
+    DeepSpeed(),
+    Plain(),
+    StatedReader(),  # the last: whatever says its model in the document's own words
+)
