@@ -26,7 +26,9 @@ class Reading:
         """Notes a field; a later value wins over an earlier one, and one that differs is a warning unless the earlier is a default."""
         known = self.fields.get(path)
         if known is not None and known.value != value and DEFAULT not in (known.place.kind, place.kind):
-            self.warnings.append(f"{path}: {known.text} ({known.place}) and {Stated(value, place).text} ({place}) contradict; the last is taken")
+            self.warnings.append(
+                f"{path}: {known.text} ({known.place}) and {Stated(value, place).text} ({place}) contradict; the last is taken"
+            )
         if known is not None and place.kind == DEFAULT:
             return  # what is stated wins over a default, whichever comes first
         self.fields[path] = Stated(value, place)

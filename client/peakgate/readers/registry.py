@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from peakgate.readers.launch import Reader
+from peakgate.readers.torchtitan import Torchtitan
 
-READERS: tuple[Reader, ...] = ()
+READERS: tuple[Reader, ...] = (Torchtitan(),)

@@ -106,7 +106,9 @@ def _leaves(loader: yaml.SafeLoader, root: yaml.Node, file: str, kind: str) -> I
         place = Place(kind=kind, key=path, file=file, line=node.start_mark.line + 1)
         if isinstance(node, yaml.SequenceNode):
             if any(not isinstance(each, yaml.ScalarNode) for each in node.value):
-                waiting += [(f"{path}.{index}" if path else str(index), each, depth + 1) for index, each in enumerate(node.value[:MOST_NODES])]
+                waiting += [
+                    (f"{path}.{index}" if path else str(index), each, depth + 1) for index, each in enumerate(node.value[:MOST_NODES])
+                ]
                 continue
             yield path, Stated([loader.construct_object(each) for each in node.value[:MOST_NODES]], place)
         else:
@@ -124,7 +126,9 @@ def read_toml(text: str, file: str) -> Settings:
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise FileError("is not TOML") from error
     lines = dict(_toml_lines(text))
-    return Settings({path: Stated(value, Place(kind=TOML, key=path, file=file, line=lines.get(path, 0))) for path, value in _flat(tree, "")})
+    return Settings(
+        {path: Stated(value, Place(kind=TOML, key=path, file=file, line=lines.get(path, 0))) for path, value in _flat(tree, "")}
+    )
 
 
 def _toml_lines(text: str) -> Iterator[tuple[str, int]]:

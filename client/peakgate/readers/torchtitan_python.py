@@ -1,0 +1,139 @@
+"""A config of torchtitan that is a Python function: what it says beyond doubt, read without running it.
+
+Of `Trainer.Config(...)` the calls that it is made of are read by their names (`TrainingConfig(seq_len=8192)`), of a function that begins
+with another one (`config = llama3_8b()`) what it changes afterwards (`config.training.steps = 10`). A value that is no plain number, text,
+list or product of numbers says nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from peakgate.readers import torchtitan_configs as configs
+from peakgate.readers.files import FileError
+from peakgate.readers.launch import Launch
+from peakgate.readers.place import Place, Stated
+from peakgate.readers.reading import Reading
+from peakgate.readers.settings import Settings
+
+SECTIONS = {
+    "TrainingConfig": "training",
+    "Training": "training",
+    "ParallelismConfig": "parallelism",
+    "CompileConfig": "compile",
+    "ActivationCheckpointConfig": "activation_checkpoint",
+    "Validator.Config": "validation",
+    "OptimizersContainer.Config": "optimizer",
+}
+"""Name of a dataclass -> the section of which it is."""
+
+POLICIES = {"FullAC.Config": "full", "SelectiveAC.Config": "selective", "MemoryBudgetAC.Config": "memory_budget"}
+CONVERTERS = {"Float8LinearConverter.Config": "float8", "MXFP8LinearConverter.Config": "mx"}
+OF_CONVERTERS = ("NVFP4LinearConverter", "LoRAConverter", "Float8GroupedMMConverter", "MXFP8GroupedMMConverter")
+DEEPEST = 4
+
+
+def read(module: str, function: str, launch: Launch, reading: Reading) -> Settings | None:
+    """The settings of a function of a module that is at hand; None where there is no such file or function."""
+    found = _tree(module, launch)
+    return None if found is None else _of_function(*found, module, function, reading, 0)
+
+
+def _tree(module: str, launch: Launch) -> tuple[ast.Module, str] | None:
+    folder = module.replace(".", "/")
+    for path in (f"{folder}/config_registry.py", f"{folder}.py", f"torchtitan/models/{folder}/config_registry.py"):
+        try:
+            return ast.parse(launch.files.text(path)), path
+        except (FileError, SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return None
+
+
+def _of_function(tree: ast.Module, path: str, module: str, name: str, reading: Reading, depth: int) -> Settings | None:
+    body = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name), None)
+    if body is None or depth > DEEPEST:
+        return configs.of_registry(name) if depth else None
+    settings = Settings()
+    for node in _in_order(body):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and not node.value.args and not node.value.keywords:
+            base = _of_function(tree, path, module, _name(node.value.func), reading, depth + 1)
+            settings = settings.merged(base) if base is not None else settings
+        for key, stated in _said(node, path, module, reading):
+            settings.override(key, stated)
+    return settings
+
+
+def _in_order(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Assignments and calls of a function as they stand."""
+    nodes = [node for node in ast.walk(function) if isinstance(node, ast.Assign | ast.Call)]
+    return iter(sorted(nodes, key=lambda node: (node.lineno, node.col_offset)))
+
+
+def _said(node: ast.AST, path: str, module: str, reading: Reading) -> Iterator[tuple[str, Stated]]:
+    place = Place(kind="python", key="", file=path, line=getattr(node, "lineno", 0))
+    if isinstance(node, ast.Assign):
+        target = _name(node.targets[0])
+        known, value = _value(node.value)
+        if target.count(".") == 2 and known:
+            yield target.split(".", 1)[1], Stated(value, place)
+        return
+    name = _name(node.func) if isinstance(node, ast.Call) else ""
+    if not isinstance(node, ast.Call) or not name:
+        return
+    for dotted in (name, name.split(".", 1)[-1]):
+        yield from _of_call(dotted, node, place, module) if dotted in KNOWN else ()
+        if dotted in KNOWN:
+            return
+    if name.split(".")[0] in OF_CONVERTERS:
+        reading.cannot_say(f"the converter {name.split('.')[0]}", place)
+
+
+def _of_call(name: str, node: ast.Call, place: Place, module: str) -> Iterator[tuple[str, Stated]]:
+    if name in POLICIES:
+        yield "activation_checkpoint.mode", Stated(POLICIES[name], place)
+        yield "activation_checkpoint.selective_ac_option", Stated("op", place)
+    elif name in CONVERTERS:
+        yield "model.converters", Stated(CONVERTERS[name], place)
+    elif name == "model_registry" and node.args:
+        known, flavor = _value(node.args[0])
+        if known:
+            yield "model.name", Stated(module.rsplit(".", 1)[-1], place)
+            yield "model.flavor", Stated(flavor, place)
+    section = SECTIONS.get(name, "activation_checkpoint" if name in POLICIES else "")
+    for keyword in node.keywords:
+        known, value = _value(keyword.value)
+        if section and keyword.arg and known:
+            yield (
+                f"{section}.{keyword.arg}",
+                Stated(value, Place(kind="python", key=keyword.arg, file=place.file, line=keyword.value.lineno)),
+            )
+
+
+KNOWN = frozenset((*SECTIONS, *POLICIES, *CONVERTERS, "model_registry"))
+
+
+def _name(node: ast.AST) -> str:
+    """A dotted name; empty for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def _value(node: ast.AST) -> tuple[bool, object]:
+    """Whether a value is plain, and the value."""
+    if isinstance(node, ast.Constant):
+        return True, node.value
+    if isinstance(node, ast.List | ast.Tuple):
+        parts = [_value(each) for each in node.elts]
+        return all(known for known, _ in parts), [value for _, value in parts]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        known, value = _value(node.operand)
+        return (True, -value) if known and isinstance(value, int | float) else (False, None)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        (left_known, left), (right_known, right) = _value(node.left), _value(node.right)
+        if left_known and right_known and isinstance(left, int) and isinstance(right, int) and abs(left * right) < 1 << 62:
+            return True, left * right
+    return False, None
