@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from peakgate.readers.launch import Reader
+from peakgate.readers.litgpt import Litgpt
 from peakgate.readers.torchtitan import Torchtitan
+from peakgate.readers.torchtune import Torchtune
 
 READERS: tuple[Reader, ...] = (Torchtitan(),)

@@ -119,10 +119,8 @@ def _sharding(settings: Settings, degrees: Degrees, reading: Reading) -> None:
             return
     shards = degrees.shard * degrees.context
     explicit = settings("parallelism.data_parallel_shard_degree")
-    if shards == 1:
-        word = "ddp" if degrees.replicate > 1 else "none"
-    else:
-        word = "hsdp" if degrees.replicate > 1 else "fsdp"
+    alone, copied = ("none", "ddp") if shards == 1 else ("fsdp", "hsdp")
+    word = copied if degrees.replicate > 1 else alone
     if stated is None and word == "fsdp":
         return
     place = (settings("parallelism.data_parallel_replicate_degree") if degrees.replicate > 1 else None) or explicit or stated
