@@ -7,4 +7,8 @@ from peakgate.readers.litgpt import Litgpt
 from peakgate.readers.torchtitan import Torchtitan
 from peakgate.readers.torchtune import Torchtune
 
-READERS: tuple[Reader, ...] = (Torchtitan(),)
+READERS: tuple[Reader, ...] = (
+    Torchtitan(),
+    Torchtune(),
+    Litgpt(),
+)

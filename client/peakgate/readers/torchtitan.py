@@ -21,6 +21,7 @@ from peakgate.readers.torchtitan_models import sizes_of
 NAME = "torchtitan"
 SCRIPTS = ("run_train.sh", "run_llama_train.sh")
 _MODULE = re.compile(r"(^|[./])torchtitan([./]\w+)*[./]?train(\.py)?$")
+_SUBCOMMAND = re.compile(r"activation[-_]checkpoint:")
 _KERNELS_OF_ITS_OWN = ("simple_fsdp", "graph_trainer", "transformers_modeling_backend", "compiler_toolkit", "autoparallel", "torchft", "ft")
 
 
@@ -65,9 +66,13 @@ def _settings(launch: Launch, reading: Reading) -> Settings:
 
 
 def _flags(launch: Launch) -> Settings:
-    """Flags, `--section.no_key` as a key that is false."""
+    """Flags, `--section.no_key` as a key that is false; a subcommand behind a flag's value is no value."""
     flags = Settings()
-    for path, stated in launch.arguments.flags.leaves.items():
+    for path, given in launch.arguments.flags.leaves.items():
+        stated = given
+        if isinstance(given.value, list):
+            values = [each for each in given.value if not _SUBCOMMAND.match(str(each))]
+            stated = replace(given, value=values if len(values) > 1 else values[0] if values else True)
         section, _, key = path.rpartition(".")
         if key.startswith("no_") and stated.value is True:
             flags.override(f"{section}.{key.removeprefix('no_')}", replace(stated, value=False))
@@ -115,9 +120,9 @@ def _of_registry(module: Stated | None, named: Stated, launch: Launch, reading: 
 def _checkpointing_word(launch: Launch) -> Settings:
     """tyro's subcommand `activation-checkpoint:full` (distributed/activation_checkpoint.py: ActivationCheckpointingConfig)."""
     found = Settings()
-    for word in launch.arguments.positional + [each for each in launch.words[1:] if ":" in each.text]:
-        section, _, mode = word.text.replace("-", "_").partition(":")
-        if section == "activation_checkpoint":
+    for word in launch.words[1:]:
+        if _SUBCOMMAND.match(word.text):
+            mode = word.text.partition(":")[2].replace("-", "_")
             found.override("activation_checkpoint.mode", Stated(mode, replace(word.place, key=word.text)))
             found.override("activation_checkpoint.selective_ac_option", Stated("op", replace(word.place, key=word.text)))
     return found
@@ -151,14 +156,14 @@ def _checkpointing(settings: Settings, reading: Reading) -> None:
     word = mode.text.strip().lower().replace("_", "-")
     every = option.text.strip() if word == "selective" and option is not None else "op"
     if word == "selective" and every != "op":
-        _every(every, option or mode, settings, reading)
+        _every(every, option or mode, reading)
     elif word in ("none", "full", "selective", "memory-budget"):
         reading.state("checkpointing.mode", word, mode.place)
     else:
         reading.warnings.append(f"checkpointing.mode: {mode.text[:40]!r} is no mode of torchtitan ({mode.place})")
 
 
-def _every(every: str, option: Stated, settings: Settings, reading: Reading) -> None:
+def _every(every: str, option: Stated, reading: Reading) -> None:
     if not every.isdigit() or len(every) > 4:
         reading.warnings.append(f"checkpointing.mode: {every[:40]!r} is neither op nor a number ({option.place})")
         return

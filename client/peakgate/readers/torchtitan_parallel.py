@@ -46,7 +46,7 @@ class Degrees:
 
 def read(settings: Settings, launch: Launch, reading: Reading) -> None:
     """Degrees, batch, precision, loss and pipeline."""
-    world = _world(settings, launch, reading)
+    world = _world(launch, reading)
     degrees = _degrees(settings, world, reading)
     _sharding(settings, degrees, reading)
     _batch(settings, degrees, reading)
@@ -69,7 +69,7 @@ def whole(settings: Settings, key: str, otherwise: int, reading: Reading) -> int
         return otherwise
 
 
-def _world(settings: Settings, launch: Launch, reading: Reading) -> int:
+def _world(launch: Launch, reading: Reading) -> int:
     """GPUs in all: what launchers say, NGPU of run_train.sh, or the product of the degrees."""
     for path in ("parallelism.world_size", "gpu.count"):
         known = launch.around.get(path)
@@ -79,7 +79,8 @@ def _world(settings: Settings, launch: Launch, reading: Reading) -> int:
         ngpu = launch.environment("NGPU") or Stated(8, Place(kind="default", key=f"torchtitan's {launch.program}: NGPU"))
         count = whole(Settings({"NGPU": ngpu}), "NGPU", 8, reading)
         if count > 0:
-            reading.state("parallelism.world_size", count, ngpu.place)
+            for path in ("parallelism.world_size", "gpu.count", "node.gpus"):
+                reading.state(path, count, ngpu.place)
             return count
     return 0
 

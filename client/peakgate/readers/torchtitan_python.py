@@ -37,7 +37,18 @@ DEEPEST = 4
 def read(module: str, function: str, launch: Launch, reading: Reading) -> Settings | None:
     """The settings of a function of a module that is at hand; None where there is no such file or function."""
     found = _tree(module, launch)
-    return None if found is None else _of_function(*found, module, function, reading, 0)
+    if found is None:
+        return None
+    tree, path = found
+    return _of_function(tree, path, _family(tree, module), function, reading, 0)
+
+
+def _family(tree: ast.Module, module: str) -> str:
+    """The model whose registry the module uses: that of its import, or its own."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and not node.level and any(each.name == "model_registry" for each in node.names):
+            return node.module or module
+    return module
 
 
 def _tree(module: str, launch: Launch) -> tuple[ast.Module, str] | None:
