@@ -22,6 +22,9 @@ WORDS = {
     "fused": ("optimizer._component_=torch.optim.AdamW", "optimizer.fused=true"),
     "paged": ("optimizer._component_=bitsandbytes.optim.PagedAdamW",),
     "paged8": ("optimizer._component_=bitsandbytes.optim.PagedAdamW8bit",),
+    "dpo": ("loss._component_=torchtune.rlhf.loss.DPOLoss",),
+    "ppo": ("loss._component_=torchtune.rlhf.loss.PPOLoss",),
+    "grpo": ("loss._component_=torchtune.dev.grpo.loss.GRPOSimpleLoss",),
     "chunked": ("loss._component_=torchtune.modules.loss.CEWithChunkedOutputLoss",),
 }
 KEYS = {
@@ -35,9 +38,9 @@ KEYS = {
 EVERY = ("dtype=bf16", "loss._component_=torchtune.modules.loss.LinearCrossEntropyLoss")
 
 _ROWS = """
-dev/3B_full_grpo llama3_2.llama3_2_3b b=1 checkpointing fused
-dev/qwen3B_sync_grpo qwen2_5.qwen2_5_3b b=1 checkpointing fused  s=1024
-dev/qwen3B_async_grpo qwen2_5.qwen2_5_3b s=1024
+dev/3B_full_grpo llama3_2.llama3_2_3b b=1 checkpointing fused grpo
+dev/qwen3B_sync_grpo qwen2_5.qwen2_5_3b b=1 checkpointing fused  s=1024 grpo
+dev/qwen3B_async_grpo qwen2_5.qwen2_5_3b s=1024 grpo
 llama2/7B_full_low_memory llama2.llama2_7b b=2 in_backward checkpointing offloading paged
 llama3/8B_full_single_device llama3.llama3_8b b=2 in_backward checkpointing paged8
 llama3_1/8B_full_single_device llama3_1.llama3_1_8b b=2 in_backward checkpointing paged8
@@ -135,13 +138,13 @@ qwen3/1.7B_lora_single_device qwen3.lora_qwen3_1_7b_instruct b=2 a=8 qvo mlp r=3
 qwen3/4B_lora_single_device qwen3.lora_qwen3_4b_instruct b=2 a=8 checkpointing qvo mlp r=8 fused
 qwen3/8B_lora_single_device qwen3.lora_qwen3_8b_instruct b=2 a=8 checkpointing qvo mlp r=8 fused
 qwen3/14B_lora_single_device qwen3.lora_qwen3_14b_instruct b=2 a=8 checkpointing qvo mlp r=8 fused
-llama2/7B_lora_dpo_single_device llama2.lora_llama2_7b b=4 a=8 checkpointing qvo mlp r=8 fused s=1024
-llama3_1/8B_lora_dpo_single_device llama3_1.lora_llama3_1_8b b=4 a=8 checkpointing qvo mlp r=8 fused s=1024
-llama2/7B_lora_dpo llama2.lora_llama2_7b b=4 a=8 checkpointing qvo mlp r=8 fused s=1024
-llama3_1/8B_lora_dpo llama3_1.lora_llama3_1_8b b=4 a=8 checkpointing qvo mlp r=8 fused s=1024
-llama3_1/8B_full_dpo llama3_1.llama3_1_8b b=4 a=8 checkpointing fused s=1024
-mistral/7B_full_ppo_low_memory - b=128 compile=true in_backward checkpointing policy=mistral.mistral_7b paged s=512
-llama2/1B_full_ppo_low_memory_single_device - b=16 in_backward checkpointing policy=llama2.llama2 adamw s=512
+llama2/7B_lora_dpo_single_device llama2.lora_llama2_7b b=4 a=8 checkpointing qvo mlp r=8 fused s=1024 dpo
+llama3_1/8B_lora_dpo_single_device llama3_1.lora_llama3_1_8b b=4 a=8 checkpointing qvo mlp r=8 fused s=1024 dpo
+llama2/7B_lora_dpo llama2.lora_llama2_7b b=4 a=8 checkpointing qvo mlp r=8 fused s=1024 dpo
+llama3_1/8B_lora_dpo llama3_1.lora_llama3_1_8b b=4 a=8 checkpointing qvo mlp r=8 fused s=1024 dpo
+llama3_1/8B_full_dpo llama3_1.llama3_1_8b b=4 a=8 checkpointing fused s=1024 dpo
+mistral/7B_full_ppo_low_memory - b=128 compile=true in_backward checkpointing policy=mistral.mistral_7b paged s=512 ppo
+llama2/1B_full_ppo_low_memory_single_device - b=16 in_backward checkpointing policy=llama2.llama2 adamw s=512 ppo
 llama2/7B_lora llama2.lora_llama2_7b b=2 a=8 qvo mlp r=8 fused
 llama2/13B_lora llama2.lora_llama2_13b b=2 a=8 qvo mlp model.apply_lora_to_output=true r=8 fused
 llama2/70B_lora llama2.lora_llama2_70b b=2 checkpointing qvo mlp r=16 fused

@@ -168,8 +168,8 @@ def _compile(settings: Settings, reading: Reading) -> None:
 
 def _data(settings: Settings, reading: Reading) -> None:
     """Packed data fills every sequence; other data is padded to the longest of a batch, below the tokenizer's limit."""
-    packed = settings.first("dataset.packed", "dataset.0.packed")
-    is_packed = packed is not None and convert.flag(packed) if packed is None or packed.text in ("true", "false") else False
+    key = "dataset.packed" if settings("dataset.packed") is not None else "dataset.0.packed"
+    packed, is_packed = settings(key), on(settings, key)
     if packed is not None:
         reading.state("batch.packed", is_packed, packed.place)
     else:
