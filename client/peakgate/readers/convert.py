@@ -18,7 +18,7 @@ def whole(stated: Stated) -> int:
     value = stated.value
     if isinstance(value, bool):
         raise ValueError("is a switch, not a number")
-    number = value if isinstance(value, int | float) else _number(str(value).strip())
+    number = value if isinstance(value, int | float) else _number(stated.text.strip())
     if number != number or abs(number) > LARGEST or number != int(number):
         raise ValueError("is no whole number")
     return int(number)
@@ -28,7 +28,9 @@ def number(stated: Stated) -> float:
     """A number. Raises ValueError."""
     if isinstance(stated.value, bool):
         raise ValueError("is a switch, not a number")
-    value = float(stated.value) if isinstance(stated.value, int | float) else float(_number(str(stated.value).strip()))
+    if isinstance(stated.value, int) and abs(stated.value) > LARGEST:
+        raise ValueError("is no number")
+    value = float(stated.value) if isinstance(stated.value, int | float) else float(_number(stated.text.strip()))
     if value != value or abs(value) > LARGEST:
         raise ValueError("is no number")
     return value

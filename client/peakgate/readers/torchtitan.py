@@ -11,7 +11,8 @@ import re
 from dataclasses import replace
 
 from peakgate.readers import torchtitan_configs as configs
-from peakgate.readers import torchtitan_parallel, torchtitan_python, torchtitan_settings
+from peakgate.readers import torchtitan_age, torchtitan_parallel, torchtitan_python, torchtitan_settings
+from peakgate.readers.arguments import MOST_WORDS
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import VARIABLE, Place, Stated
 from peakgate.readers.reading import Reading, Scalar, apply
@@ -21,6 +22,11 @@ from peakgate.readers.torchtitan_models import sizes_of
 NAME = "torchtitan"
 SCRIPTS = ("run_train.sh", "run_llama_train.sh")
 _MODULE = re.compile(r"(^|[./])torchtitan([./]\w+)*[./]?train(\.py)?$")
+SECTIONS = frozenset(
+    "job model optimizer training parallelism activation_checkpoint compile quantize float8 mx experimental checkpoint validation validator "
+    "fault_tolerance hf_transformers module config".split()
+)
+"""Sections that are read, and the two flags that name a config in Python."""
 _SUBCOMMAND = re.compile(r"activation[-_]checkpoint:")
 _KERNELS_OF_ITS_OWN = ("simple_fsdp", "graph_trainer", "transformers_modeling_backend", "compiler_toolkit", "autoparallel", "torchft", "ft")
 
@@ -59,8 +65,10 @@ def _settings(launch: Launch, reading: Reading) -> Settings:
     module, named = _named(launch, flags, "module", "MODULE"), _named(launch, flags, "config", "CONFIG")
     if named is not None and (module is not None or launch.program in SCRIPTS):
         base = _of_registry(module, named, launch, reading)
+        reading.default("framework.version", torchtitan_age.OF_PYTHON, "torchtitan: configs in Python")
     else:
         base = configs.defaults(configs.JOB_CONFIG, "torchtitan").merged(_of_file(launch, flags, reading))
+        torchtitan_age.state_version(base.merged(flags), reading)
     words = _checkpointing_word(launch)
     return torchtitan_settings.current(base).merged(torchtitan_settings.current(flags)).merged(words)
 
@@ -69,6 +77,8 @@ def _flags(launch: Launch) -> Settings:
     """Flags, `--section.no_key` as a key that is false; a subcommand behind a flag's value is no value."""
     flags = Settings()
     for path, given in launch.arguments.flags.leaves.items():
+        if path.partition(".")[0] not in SECTIONS:
+            continue
         stated = given
         if isinstance(given.value, list):
             values = [each for each in given.value if not _SUBCOMMAND.match(str(each))]
@@ -120,7 +130,7 @@ def _of_registry(module: Stated | None, named: Stated, launch: Launch, reading: 
 def _checkpointing_word(launch: Launch) -> Settings:
     """tyro's subcommand `activation-checkpoint:full` (distributed/activation_checkpoint.py: ActivationCheckpointingConfig)."""
     found = Settings()
-    for word in launch.words[1:]:
+    for word in launch.words[1:MOST_WORDS]:
         if _SUBCOMMAND.match(word.text):
             mode = word.text.partition(":")[2].replace("-", "_")
             found.override("activation_checkpoint.mode", Stated(mode, replace(word.place, key=word.text)))

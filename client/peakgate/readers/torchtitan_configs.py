@@ -44,6 +44,9 @@ REGISTRY = {
 }
 """What a config of the registry says that the TOML file of the name did not."""
 
+OF_FILES = "version=0.2.2"
+"""The last version that had these files."""
+
 JOB_CONFIG = (
     "model.name=llama3",
     "model.flavor=debugmodel",
@@ -92,4 +95,4 @@ def of_file(path: str) -> Settings | None:
         return None
     stem = PurePosixPath(path).stem.replace(".", "_")
     name = f"{parts[-3]}_debugmodel" if stem == "debug_model" else stem
-    return defaults(CONFIGS[name], f"torchtitan's {stem}.toml") if name in CONFIGS else None
+    return defaults((*CONFIGS[name], OF_FILES), f"torchtitan's {stem}.toml") if name in CONFIGS else None

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 
 from peakgate.readers import torchtune_settings
-from peakgate.readers.arguments import overrides_of
+from peakgate.readers.arguments import MOST_WORDS, overrides_of
 from peakgate.readers.convert import LARGEST, flag, positive, whole
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import Place, Stated
@@ -76,7 +76,7 @@ def _recipe(launch: Launch) -> str:
 
 
 def _config_word(launch: Launch) -> Stated | None:
-    words = launch.words
+    words = launch.words[:MOST_WORDS]
     for index, word in enumerate(words):
         if word.text.startswith("--config="):
             return Stated(word.text.partition("=")[2], replace(word.place, key="--config"))
@@ -97,18 +97,18 @@ def _settings(launch: Launch, reading: Reading) -> Settings:
             reading.cannot_say(f"what the config {named.text[:80]} says is not known", named.place)
     settings = settings.merged(Settings())
     _remove(launch, settings)
-    for path, stated in overrides_of(word for word in launch.words[1:] if not word.text.startswith(("-", "~"))).leaves.items():
+    for path, stated in overrides_of(word for word in launch.words[1:MOST_WORDS] if not word.text.startswith(("-", "~"))).leaves.items():
         component = f"{path}._component_"
         settings.override(component if component in settings.leaves else path, _null(stated))
     return _resolved(settings)
 
 
 def _remove(launch: Launch, settings: Settings) -> None:
-    for word in launch.words[1:]:
-        if word.text.startswith("~"):
-            path = word.text[1:].partition("=")[0]
-            for each in [key for key in settings.leaves if key == path or key.startswith(f"{path}.")]:
-                del settings.leaves[each]
+    gone = {word.text[1:].partition("=")[0] for word in launch.words[1:MOST_WORDS] if word.text.startswith("~")}
+    for path in list(settings.leaves) if gone else ():
+        parts = path.split(".")
+        if any(".".join(parts[: end + 1]) in gone for end in range(len(parts))):
+            del settings.leaves[path]
 
 
 def _null(stated: Stated) -> Stated:
