@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from peakgate.readers.composer import Composer
 from peakgate.readers.launch import Reader
 from peakgate.readers.litgpt import Litgpt
 from peakgate.readers.torchtitan import Torchtitan
@@ -11,4 +12,5 @@ READERS: tuple[Reader, ...] = (
     Torchtitan(),
     Torchtune(),
     Litgpt(),
+    Composer(),
 )

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from peakgate.readers import torchtitan_configs as configs
 from peakgate.readers import torchtitan_age, torchtitan_parallel, torchtitan_python, torchtitan_settings
+from peakgate.readers import torchtitan_configs as configs
 from peakgate.readers.arguments import MOST_WORDS
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import VARIABLE, Place, Stated
@@ -22,10 +22,10 @@ from peakgate.readers.torchtitan_models import sizes_of
 NAME = "torchtitan"
 SCRIPTS = ("run_train.sh", "run_llama_train.sh")
 _MODULE = re.compile(r"(^|[./])torchtitan([./]\w+)*[./]?train(\.py)?$")
-SECTIONS = frozenset(
-    "job model optimizer training parallelism activation_checkpoint compile quantize float8 mx experimental checkpoint validation validator "
-    "fault_tolerance hf_transformers module config".split()
-)
+SECTIONS = frozenset({
+    "job", "model", "optimizer", "training", "parallelism", "activation_checkpoint", "compile", "quantize", "float8", "mx", "experimental",
+    "checkpoint", "validation", "validator", "fault_tolerance", "hf_transformers", "module", "config",
+})  # fmt: skip
 """Sections that are read, and the two flags that name a config in Python."""
 _SUBCOMMAND = re.compile(r"activation[-_]checkpoint:")
 _KERNELS_OF_ITS_OWN = ("simple_fsdp", "graph_trainer", "transformers_modeling_backend", "compiler_toolkit", "autoparallel", "torchft", "ft")

@@ -15,6 +15,7 @@ from peakgate.readers.convert import LARGEST, flag, positive, whole
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading, apply
+from peakgate.readers.references import resolved
 from peakgate.readers.settings import Settings
 from peakgate.readers.torchtitan_settings import words_of
 from peakgate.readers.torchtune_configs import config_of
@@ -24,8 +25,6 @@ NAME = "torchtune"
 RECIPE = re.compile(
     r"((full|lora|qat|qat_lora|early_exit|grpo_full|async_grpo_full)_finetune|_dpo_|_kd_|knowledge_distillation|ppo_full|qat_)"
 )
-_REFERENCE = re.compile(r"\$\{([\w.]+)\}$")
-PREFERENCE = ("dpo",)
 WITHOUT_WORDS = {
     "qat": "quantisation-aware training: every weight is quantised for its product",
     "early_exit": "losses of early exits",
@@ -100,7 +99,7 @@ def _settings(launch: Launch, reading: Reading) -> Settings:
     for path, stated in overrides_of(word for word in launch.words[1:MOST_WORDS] if not word.text.startswith(("-", "~"))).leaves.items():
         component = f"{path}._component_"
         settings.override(component if component in settings.leaves else path, _null(stated))
-    return _resolved(settings)
+    return resolved(settings)
 
 
 def _remove(launch: Launch, settings: Settings) -> None:
@@ -113,23 +112,6 @@ def _remove(launch: Launch, settings: Settings) -> None:
 
 def _null(stated: Stated) -> Stated:
     return replace(stated, value=None) if stated.text in ("None", "null") else stated
-
-
-def _resolved(settings: Settings) -> Settings:
-    """`${batch_size}`: the value of another key (OmegaConf), a few steps deep."""
-    out = Settings()
-    for path, stated in settings.leaves.items():
-        value = stated
-        for _ in range(4):
-            match = _REFERENCE.match(value.value) if isinstance(value.value, str) else None
-            if match is None:
-                break
-            found = settings.leaves.get(match[1])
-            if found is None:
-                break
-            value = replace(stated, value=found.value)
-        out.override(path, value)
-    return out
 
 
 def _method(recipe: str, settings: Settings, reading: Reading) -> None:

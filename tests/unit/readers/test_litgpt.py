@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.readers.fuzz import launch_of_words, seconds, settings_over
+from tests.unit.readers.words import document, launch_of, launch_of_file
 
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.launch import Launch
 from peakgate.readers.litgpt import ADAPTED, ADAPTERS, ROWS, Litgpt
 from peakgate.readers.litgpt_models import name_of
-from tests.unit.readers.fuzz import launch_of_words, seconds, settings_over
-from tests.unit.readers.words import document, launch_of, launch_of_file
 
 LORA = "litgpt finetune_lora microsoft/phi-2"
 
@@ -119,7 +119,8 @@ def test_other_verbs_are_not_ours() -> None:
 
 
 NAMES = {row.key for row in (*ROWS, *ADAPTERS)} | set(ADAPTED) | {
-    "checkpoint_dir", "model_name", "precision", "quantize", "devices", "num_nodes", "optimizer", "optimizer.class_path", "train.global_batch_size",
+    "checkpoint_dir", "model_name", "precision", "quantize", "devices", "num_nodes", "optimizer", "optimizer.class_path",
+    "train.global_batch_size",
     "model_config.n_layer", "model_config.mlp_class_name", "train.tie_embeddings", "micro_batch_size",
 }  # fmt: skip
 

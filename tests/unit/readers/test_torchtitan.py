@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.readers.fuzz import launch_of_words, seconds, settings_over
+from tests.unit.readers.words import document, launch_of, launch_of_file
 
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.launch import Launch
@@ -13,8 +15,6 @@ from peakgate.readers.torchtitan_configs import CONFIGS
 from peakgate.readers.torchtitan_models import FLAVORS, sizes_of
 from peakgate.readers.torchtitan_parallel import _split
 from peakgate.readers.torchtitan_settings import RENAMED, ROWS
-from tests.unit.readers.fuzz import launch_of_words, seconds, settings_over
-from tests.unit.readers.words import document, launch_of, launch_of_file
 
 TRAIN = "torchrun --nproc_per_node 8 -m torchtitan.train --job.config_file run.toml"
 FILE = '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 8192\nlocal_batch_size = 4\n'
@@ -166,7 +166,8 @@ def test_tables_agree() -> None:
 
 NAMES = {row.key for row in ROWS} | set(RENAMED) | set(RENAMED.values()) | {
     "model.name", "model.flavor", "model.converters", "compile.components", "training.seq_len", "training.global_batch_size",
-    "training.num_tokens_per_microbatch_per_dp_rank", "parallelism.pipeline_parallel_schedule", "parallelism.pipeline_parallel_layers_per_stage",
+    "training.num_tokens_per_microbatch_per_dp_rank", "parallelism.pipeline_parallel_schedule",
+    "parallelism.pipeline_parallel_layers_per_stage",
     "parallelism.pipeline_parallel_degree", "parallelism.data_parallel_shard_degree", "activation_checkpoint.mode",
     "activation_checkpoint.selective_ac_option", "training.dtype", "optimizer.name", "optimizer.fused",
 }  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.readers.fuzz import launch_of_words, seconds, settings_over
+from tests.unit.readers.words import document, launch_of, launch_of_file
 
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.launch import Launch
@@ -12,8 +14,6 @@ from peakgate.readers.torchtune import Torchtune
 from peakgate.readers.torchtune_configs import CONFIGS, config_of
 from peakgate.readers.torchtune_models import BLOCKS, PRESETS, feed_forward, plain
 from peakgate.readers.torchtune_settings import ADAPTERS, ROWS
-from tests.unit.readers.fuzz import launch_of_words, seconds, settings_over
-from tests.unit.readers.words import document, launch_of, launch_of_file
 
 LORA = "tune run lora_finetune_single_device --config llama3_1/8B_lora_single_device"
 FULL = "tune run --nproc_per_node 4 full_finetune_distributed --config llama3_2/3B_full"

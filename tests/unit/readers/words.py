@@ -1,4 +1,4 @@
-"""Launches from plain words, for tests of one reader: variables in front, torchrun, tune run and python peeled off."""
+"""Launches from plain words, for tests of one reader: variables in front, torchrun, tune run, composer and python peeled off."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ from peakgate.readers.place import FLAG, LAUNCHER, VARIABLE, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
 
-_TAKES_VALUE = ("nnodes", "nproc_per_node", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "master_port", "local_ranks_filter", "role", "tee")
+_TAKES_VALUE = (
+    "nnodes",
+    "nproc_per_node",
+    "rdzv_backend",
+    "rdzv_endpoint",
+    "rdzv_id",
+    "master_port",
+    "n",
+    "local_ranks_filter",
+    "role",
+    "tee",
+)
 
 
 def launch_of(command: str, files: Files | None = None) -> Launch:
@@ -24,7 +35,7 @@ def launch_of(command: str, files: Files | None = None) -> Launch:
         variables.override(name, Stated(value, Place(kind=VARIABLE, key=name)))
     launch.environment = variables
     launchers: list[str] = []
-    while words and words[0].text in ("torchrun", "tune", "python", "python3", "srun"):
+    while words and words[0].text in ("torchrun", "tune", "composer", "python", "python3", "srun"):
         name = words.pop(0).text
         if name == "tune":
             words.pop(0)
@@ -45,8 +56,8 @@ def _flags(words: list[Stated], around: Reading) -> list[Stated]:
             value = words.pop(0).text
         if value.isdigit():
             found[name] = int(value)
-    if "nproc_per_node" in found:
-        each = found["nproc_per_node"]
+    each = found.get("nproc_per_node", found.get("n", 0))
+    if each:
         count = each * found.get("nnodes", 1)
         for path, size in (("gpu.count", count), ("parallelism.world_size", count), ("node.gpus", each)):
             around.state(path, size, Place(kind=LAUNCHER, key="torchrun"))
