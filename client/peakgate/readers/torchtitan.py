@@ -42,14 +42,15 @@ class Torchtitan:
         if launch.program in SCRIPTS or _MODULE.search(launch.path) or flags("job.config_file") is not None:
             return True
         of_file = launch.config
-        return of_file("training.seq_len") is not None and (of_file("model.flavor") is not None or of_file.has("job"))
+        sized = of_file.first("training.seq_len", "training.local_batch_size", "training.batch_size")
+        return sized is not None and (of_file("model.flavor") is not None or of_file.has("job"))
 
     def read(self, launch: Launch) -> Reading:
         """What the launch says."""
         reading = Reading()
         settings = _settings(launch, reading)
         reading.default("framework.name", NAME, "this reader")
-        reading.default("method.name", "pretrain", "torchtitan's trainer")
+        reading.default("method.name", "sft" if named_sft(launch) else "pretrain", "torchtitan's trainer")
         _model(settings, reading)
         torchtitan_parallel.read(settings, launch, reading)
         apply(torchtitan_settings.ROWS, settings, reading)
@@ -57,6 +58,12 @@ class Torchtitan:
         _checkpointing(settings, reading)
         _allocator(launch, reading)
         return reading
+
+
+def named_sft(launch: Launch) -> bool:
+    """Whether the config in Python is one of the fine-tuning ones, which are named so."""
+    named = _named(launch, launch.arguments.flags, "config", "CONFIG")
+    return named is not None and named.text.startswith("sft_")
 
 
 def _settings(launch: Launch, reading: Reading) -> Settings:
@@ -117,8 +124,6 @@ def _of_registry(module: Stated | None, named: Stated, launch: Launch, reading: 
     found = torchtitan_python.read(module.text if module else "llama3", named.text, launch, reading)
     if found is None:
         found = configs.of_registry(named.text)
-        if found is not None:
-            reading.default("loss.implementation", "chunked", "torchtitan's configs: ChunkedLossWrapper")
     if found is None:
         reading.cannot_say(f"what the config {named.text} says is not known", named.place)
         return Settings()
@@ -150,8 +155,12 @@ def _model(settings: Settings, reading: Reading) -> None:
     sizes = sizes_of(base, flavor.text)
     if base != name.text:
         reading.cannot_say(f"{name.text} runs a step of its own", name.place)
-    if sizes is None:
+    if sizes is None and "/" in flavor.text:
+        reading.state("model.preset", flavor.text, flavor.place)
+    elif sizes is None:
+        reading.state("model.hf_config", {"model_type": base}, name.place)
         reading.cannot_say(f"the sizes of {name.text} {flavor.text} are not known", flavor.place)
+    if sizes is None:
         return
     value: Scalar
     for field, value in sizes.items():

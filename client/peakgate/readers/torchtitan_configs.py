@@ -35,11 +35,13 @@ qwen3_moe_debug           qwen3       debugmodel_moe 4 4096 op
 gpt_oss_debugmodel        gpt_oss     debugmodel     8 2048 none
 gpt_oss_20b               gpt_oss     20b            1 8192 full
 gpt_oss_120b              gpt_oss     120b           1 8192 full
-sft_qwen3_8b_math         qwen3       8B             1 2048 op        compile.enable=true
+sft_qwen3_8b_math         qwen3       8B             1 2048 op
 """  # noqa: E501 - a row is a line
 
 REGISTRY = {
     "llama3_debugmodel": ("activation_checkpoint.selective_ac_option=op",),
+    "gpt_oss_debugmodel": ("activation_checkpoint.mode=selective", "activation_checkpoint.selective_ac_option=op"),
+    "llama3_405b": ("quantize.linear.float8.enable_fsdp_float8_all_gather=false",),
     "deepseek_v3_671b": ("parallelism.expert_parallel_degree=2",),
 }
 """What a config of the registry says that the TOML file of the name did not."""
@@ -85,7 +87,7 @@ CONFIGS = dict(map(_row, (line for line in _ROWS.strip().splitlines() if not lin
 def of_registry(name: str) -> Settings | None:
     """The settings of a function of a config registry; None for one that is not torchtitan's own."""
     pairs = CONFIGS.get(name)
-    return defaults((*pairs, *REGISTRY.get(name, ())), f"torchtitan's config {name}") if pairs else None
+    return defaults((*pairs, "loss.implementation=chunked", *REGISTRY.get(name, ())), f"torchtitan's config {name}") if pairs else None
 
 
 def of_file(path: str) -> Settings | None:

@@ -207,7 +207,8 @@ def _loss(settings: Settings, degrees: Degrees, reading: Reading) -> None:
     """Tensor parallel ranks keep their part of the logits unless that is switched off (loss parallel)."""
     off = switched(settings, "parallelism.disable_loss_parallel")
     on = settings("parallelism.enable_loss_parallel")
-    if degrees.tensor > 1 and reading.get("loss.implementation") is None:
+    stated = settings("loss.implementation")
+    if degrees.tensor > 1 and (stated is None or stated.text == "full"):
         whole_logits = off is not None or (on is not None and switched(settings, "parallelism.enable_loss_parallel") is None)
         if not whole_logits:
             reading.default("loss.implementation", "vocab-parallel", "torchtitan: loss parallel")

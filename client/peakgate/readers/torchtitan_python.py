@@ -30,6 +30,8 @@ SECTIONS = {
 
 POLICIES = {"FullAC.Config": "full", "SelectiveAC.Config": "selective", "MemoryBudgetAC.Config": "memory_budget"}
 CONVERTERS = {"Float8LinearConverter.Config": "float8", "MXFP8LinearConverter.Config": "mx"}
+CHUNKED = ("ChunkedLossWrapper.Config", "ChunkedCELoss.Config")
+"""Losses that make the logits in parts."""
 OF_CONVERTERS = ("NVFP4LinearConverter", "LoRAConverter", "Float8GroupedMMConverter", "MXFP8GroupedMMConverter")
 DEEPEST = 4
 
@@ -67,17 +69,26 @@ def _of_function(tree: ast.Module, path: str, module: str, name: str, reading: R
         return configs.of_registry(name) if depth else None
     settings = Settings()
     for node in _in_order(body):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and not node.value.args and not node.value.keywords:
-            base = _of_function(tree, path, module, _name(node.value.func), reading, depth + 1)
+        if (called := _begins_with(node)) is not None:
+            base = _of_function(tree, path, module, called, reading, depth + 1)
             settings = settings.merged(base) if base is not None else settings
         for key, stated in _said(node, path, module, reading):
             settings.override(key, stated)
     return settings
 
 
+def _begins_with(node: ast.AST) -> str | None:
+    """The function whose config a function changes or hands on; one that is called with more than a kernel's name may be another."""
+    if not isinstance(node, ast.Assign | ast.Return) or not isinstance(node.value, ast.Call):
+        return None
+    call = node.value
+    plain = not call.args and all(keyword.arg == "attn_backend" for keyword in call.keywords)
+    return _name(call.func) if plain else None
+
+
 def _in_order(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Assignments and calls of a function as they stand."""
-    nodes = [node for node in ast.walk(function) if isinstance(node, ast.Assign | ast.Call)]
+    """Assignments, calls and returns of a function as they stand."""
+    nodes = [node for node in ast.walk(function) if isinstance(node, ast.Assign | ast.Call | ast.Return)]
     return iter(sorted(nodes, key=lambda node: (node.lineno, node.col_offset)))
 
 
@@ -88,6 +99,8 @@ def _said(node: ast.AST, path: str, module: str, reading: Reading) -> Iterator[t
         known, value = _value(node.value)
         if target.count(".") == 2 and known:
             yield target.split(".", 1)[1], Stated(value, place)
+        if target.endswith(".loss") and isinstance(node.value, ast.Call) and _name(node.value.func) == "CrossEntropyLoss.Config":
+            yield "loss.implementation", Stated("full", place)
         return
     name = _name(node.func) if isinstance(node, ast.Call) else ""
     if not isinstance(node, ast.Call) or not name:
@@ -104,6 +117,8 @@ def _of_call(name: str, node: ast.Call, place: Place, module: str) -> Iterator[t
     if name in POLICIES:
         yield "activation_checkpoint.mode", Stated(POLICIES[name], place)
         yield "activation_checkpoint.selective_ac_option", Stated("op", place)
+    elif name in CHUNKED:
+        yield "loss.implementation", Stated("chunked", place)
     elif name in CONVERTERS:
         yield "model.converters", Stated(CONVERTERS[name], place)
     elif name == "model_registry" and node.args:
@@ -121,7 +136,7 @@ def _of_call(name: str, node: ast.Call, place: Place, module: str) -> Iterator[t
             )
 
 
-KNOWN = frozenset((*SECTIONS, *POLICIES, *CONVERTERS, "model_registry"))
+KNOWN = frozenset((*SECTIONS, *POLICIES, *CONVERTERS, *CHUNKED, "model_registry"))
 
 
 def _name(node: ast.AST) -> str:

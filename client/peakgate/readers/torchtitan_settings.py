@@ -34,6 +34,7 @@ MOVED = (("experimental.", "parallelism."), ("float8.", "quantize.linear.float8.
 OPTIMIZERS = {"adamw": "adamw", "adam": "adam", "muon": "muon", "sgd": "sgd"}
 
 ROWS = (
+    Row("loss.implementation", "loss.implementation", convert.one_of({"chunked": "chunked", "full": None})),
     Row(
         "optimizer.implementation",
         "optimizer.implementation",

@@ -144,7 +144,7 @@ llama2/7B_lora_dpo llama2.lora_llama2_7b b=4 a=8 checkpointing qvo mlp r=8 fused
 llama3_1/8B_lora_dpo llama3_1.lora_llama3_1_8b b=4 a=8 checkpointing qvo mlp r=8 fused s=1024 dpo
 llama3_1/8B_full_dpo llama3_1.llama3_1_8b b=4 a=8 checkpointing fused s=1024 dpo
 mistral/7B_full_ppo_low_memory - b=128 compile=true in_backward checkpointing policy=mistral.mistral_7b paged s=512 ppo
-llama2/1B_full_ppo_low_memory_single_device - b=16 in_backward checkpointing policy=llama2.llama2 adamw s=512 ppo
+llama2/1B_full_ppo_low_memory_single_device - b=16 in_backward checkpointing policy=llama2.llama2 policy_model.vocab_size=32000 policy_model.num_layers=22 policy_model.num_heads=32 policy_model.num_kv_heads=4 policy_model.embed_dim=2048 adamw s=512 ppo
 llama2/7B_lora llama2.lora_llama2_7b b=2 a=8 qvo mlp r=8 fused
 llama2/13B_lora llama2.lora_llama2_13b b=2 a=8 qvo mlp model.apply_lora_to_output=true r=8 fused
 llama2/70B_lora llama2.lora_llama2_70b b=2 checkpointing qvo mlp r=16 fused

@@ -77,9 +77,9 @@ def read(settings: Settings, reading: Reading) -> None:
         recipe = settings("fp8_recipe_name")
         if recipe is not None and "rowwise" in recipe.text:
             reading.cannot_say("8-bit products with a scale for each row", recipe.place)
-    for path, stated in settings.leaves.items():
-        if path == "quantizer._component_" and "QAT" in stated.text:
-            reading.cannot_say("quantisation-aware training: every weight is quantised for its product", stated.place)
+    quantizer = settings("quantizer._component_")
+    if quantizer is not None and "QAT" in quantizer.text and not any("quantised for its product" in each for each in reading.unread):
+        reading.cannot_say("quantisation-aware training: every weight is quantised for its product", quantizer.place)
 
 
 def _optimizer(settings: Settings, reading: Reading) -> None:
@@ -155,14 +155,14 @@ def _loss(settings: Settings, reading: Reading) -> None:
 def _compile(settings: Settings, reading: Reading) -> None:
     """A switch for all of it, or one each for the model, the loss, the step."""
     stated, model = settings("compile"), settings("compile.model")
-    if model is None and settings.has("compile") and stated is None:
-        first = next(each for path, each in settings.leaves.items() if path.startswith("compile."))
-        reading.state("framework.compile", True, first.place)
+    parts = [each for path, each in settings.leaves.items() if path.startswith("compile.")]
+    if model is None and parts and stated is None:
+        reading.state("framework.compile", True, parts[0].place)
     elif model is not None:
         reading.state("framework.compile", on(settings, "compile.model"), model.place)
     elif stated is not None:
         reading.state("framework.compile", on(settings, "compile"), stated.place)
-    if settings.has("compile.loss") and on(settings, "compile.loss") != (reading.get("framework.compile") is True):
+    if settings("compile.loss") is not None and on(settings, "compile.loss") != (reading.get("framework.compile") is True):
         reading.cannot_say("model and loss are not compiled together", settings.leaves["compile.loss"].place)
 
 

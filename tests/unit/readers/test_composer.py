@@ -5,15 +5,18 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.readers.fuzz import launch_of_words, settings_over
+from tests.unit.readers.words import document, launch_of, launch_of_file
 
 from peakgate.readers.composer import ROWS, Composer
 from peakgate.readers.composer_models import SIZES
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.launch import Launch
-from tests.unit.readers.fuzz import launch_of_words, settings_over
-from tests.unit.readers.words import document, launch_of, launch_of_file
 
-FILE = "max_seq_len: 2048\nmodel:\n  name: mpt_causal_lm\nprecision: amp_bf16\ndevice_train_microbatch_size: 2\nfsdp_config:\n  mixed_precision: PURE\n"
+FILE = (
+    "max_seq_len: 2048\nmodel:\n  name: mpt_causal_lm\nprecision: amp_bf16\n"
+    "device_train_microbatch_size: 2\nfsdp_config:\n  mixed_precision: PURE\n"
+)
 
 
 def read(overrides: str, gpus: int = 8) -> dict[str, object]:
