@@ -149,7 +149,7 @@ def _on(settings: Settings, key: str) -> bool:
 
 def _fsdp(settings: Settings, world: int, reading: Reading) -> None:
     """Without a config, or on one GPU, nothing is sharded and nothing is rebuilt."""
-    if not settings.has(FSDP) or world == 1:
+    if not settings.under(FSDP).leaves or world == 1:
         reading.default("parallelism.sharding", "none" if world == 1 else "ddp", "llm-foundry without fsdp_config")
         reading.default("checkpointing.mode", "none", "llm-foundry without fsdp_config")
         for path in ("checkpointing.reentrant", "framework.fsdp.limit_all_gathers", "offload.activations"):
@@ -190,7 +190,7 @@ def _precision(settings: Settings, world: int, reading: Reading) -> None:
         reading.cannot_say(f"the precision {stated.text[:20]}", stated.place)
         return
     mixed = settings(f"{FSDP}.mixed_precision")
-    sharded = settings.has(FSDP) and world != 1 and (mixed is None or mixed.text.strip().upper() != "FULL")
+    sharded = bool(settings.under(FSDP).leaves) and world != 1 and (mixed is None or mixed.text.strip().upper() != "FULL")
     if recipe == "amp-fp16" and sharded:
         reading.cannot_say("FSDP that gathers in float16", stated.place)
     reading.state("precision.recipe", "fsdp-bf16" if recipe == "amp-bf16" and sharded else recipe, stated.place)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from peakgate.readers import convert
 from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
+from peakgate.readers.litgpt_adapters import ADAPTED, adapters_of
 from peakgate.readers.litgpt_models import model_of
 from peakgate.readers.place import DEFAULT, Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
@@ -32,24 +33,10 @@ ACCUMULATION = ("train.global_batch_size", "batch_size")
 PRECISIONS = {"bf16-true": "bf16", "bf16-mixed": "amp-bf16", "16-mixed": "amp-fp16", "32-true": "fp32", "32": "fp32"}
 SHARDED = {"amp-bf16": "fsdp-bf16"}
 """Mixed precision under FSDP: shards are cast as they are gathered (lightning fabric/plugins/precision/fsdp.py)."""
-QUANTISED = {"bnb.nf4": "nf4", "bnb.nf4-dq": "nf4", "bnb.fp4": "nf4", "bnb.fp4-dq": "nf4", "bnb.int8-training": "int8"}
-"""`--quantize` -> the base's format; fp4 packs its weights as nf4 does."""
-ADAPTED = {
-    "lora_query": ("q_proj", True),
-    "lora_key": ("k_proj", False),
-    "lora_value": ("v_proj", True),
-    "lora_projection": ("o_proj", False),
-    "lora_mlp": ("gate_proj up_proj down_proj", False),
-    "lora_head": ("lm_head", False),
-}
-"""Switch -> names of what it adapts, and whether it is on when nothing is said."""
-
 ROWS = (
     Row("train.micro_batch_size", "batch.micro_batch_size", convert.positive),
     Row("train.max_seq_length", "batch.sequence_length", convert.positive),
 )
-ADAPTERS = (Row("lora_r", "lora.rank", convert.positive), Row("lora_dropout", "lora.dropout", convert.number))
-
 OPTIMIZERS = {
     "adamw": "adamw",
     "adam": "adam",
@@ -114,7 +101,7 @@ class Litgpt:
         _accumulation(settings, age, world, reading)
         _precision(settings, kind, world, reading)
         _optimizer(settings, kind, reading)
-        _adapters(settings, kind, reading)
+        adapters_of(settings, kind, reading)
         _sharding(settings, kind, world, age, reading)
         if reading.get("batch.sequence_length") is not None:
             exact = kind == "pretrain"
@@ -241,48 +228,6 @@ def _optimizer(settings: Settings, kind: str, reading: Reading) -> None:
         reading.state("optimizer.name", name, stated.place)
     if kind == "pretrain":
         reading.default("optimizer.implementation", "fused", "litgpt pretrain: fused on CUDA")
-
-
-def _adapters(settings: Settings, kind: str, reading: Reading) -> None:
-    if kind in ("adapter", "adapter_v2"):
-        reading.cannot_say(f"the learned prompts of {kind}", Place(kind="launcher", key=f"litgpt finetune_{kind}"))
-    quantised = settings("quantize")
-    if kind != "lora":
-        if quantised is not None:
-            reading.cannot_say(f"a base in {quantised.text[:20]} without LoRA", quantised.place)
-        return
-    apply(ADAPTERS, settings, reading)
-    reading.default("lora.rank", 8, "litgpt: lora_r = 8")
-    reading.default("lora.dropout", 0.05, "litgpt: lora_dropout = 0.05")
-    _targets(settings, reading)
-    if quantised is not None:
-        word = quantised.text.strip().lower()
-        if word not in QUANTISED:
-            reading.cannot_say(f"a base in {word[:20]}", quantised.place)
-            return
-        reading.state("lora.base_dtype", QUANTISED[word], quantised.place)
-        if word.endswith("-dq"):
-            reading.state("lora.double_quant", True, quantised.place)
-
-
-def _targets(settings: Settings, reading: Reading) -> None:
-    targets: list[str | int | float | bool] = []
-    place = Place(kind=DEFAULT, key="litgpt: lora_query and lora_value")
-    for switch, (names, otherwise) in ADAPTED.items():
-        stated = settings(switch)
-        try:
-            on = convert.flag(stated) if stated is not None else otherwise
-        except ValueError as error:
-            reading.warnings.append(f"lora.targets: {switch} {error}")
-            on = otherwise
-        if on:
-            targets += names.split()
-        if stated is not None:
-            place = stated.place
-    if targets:
-        reading.state("lora.targets", targets, place)
-    else:
-        reading.warnings.append(f"lora.targets: every layer is switched off ({place})")
 
 
 def _sharding(settings: Settings, kind: str, world: int, age: Age, reading: Reading) -> None:

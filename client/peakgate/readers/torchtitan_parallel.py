@@ -1,7 +1,6 @@
-"""torchtitan's degrees, what they make of batch and precision, and its pipelines.
+"""torchtitan's degrees, and what they make of batch, precision and loss.
 
-Sources: torchtitan distributed/parallel_dims.py (a shard degree of -1 is what remains), distributed/utils.py maybe_enable_amp,
-distributed/pipeline_parallel.py (two stages a rank under schedules of many stages; generate_llm_fqn_per_model_part), train.py
+Sources: torchtitan distributed/parallel_dims.py (a shard degree of -1 is what remains), distributed/utils.py maybe_enable_amp, train.py
 (gradient accumulation = global_batch_size / (local_batch_size × data degree)).
 """
 
@@ -14,17 +13,8 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
-from peakgate.readers.torchtitan_settings import switched
-
-SCHEDULES = {
-    "1f1b": "1f1b",
-    "gpipe": "gpipe",
-    "interleaved1f1b": "interleaved-1f1b",
-    "interleaved_1f1b": "interleaved-1f1b",
-    "flexible_interleaved_1f1b": "interleaved-1f1b",
-    "interleavedzerobubble": "zero-bubble",
-}
-ONE_STAGE = ("1f1b", "gpipe")
+from peakgate.readers.torchtitan_pipeline import pipeline_of
+from peakgate.readers.torchtitan_settings import switched, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,20 +43,8 @@ def read(settings: Settings, launch: Launch, reading: Reading) -> None:
     _precision(settings, degrees, reading)
     _loss(settings, degrees, reading)
     if degrees.pipeline > 1:
-        _pipeline(settings, degrees, reading)
+        pipeline_of(settings, degrees.pipeline, reading)
     _experts(settings, reading)
-
-
-def whole(settings: Settings, key: str, otherwise: int, reading: Reading) -> int:
-    """A setting as a whole number; one that is none is a warning."""
-    stated = settings(key)
-    if stated is None:
-        return otherwise
-    try:
-        return convert.whole(stated)
-    except ValueError as error:
-        reading.warnings.append(f"{key}: {stated.text[:40]!r} cannot be read ({stated.place}): {error}")
-        return otherwise
 
 
 def _world(launch: Launch, reading: Reading) -> int:
@@ -212,45 +190,6 @@ def _loss(settings: Settings, degrees: Degrees, reading: Reading) -> None:
         whole_logits = off is not None or (on is not None and switched(settings, "parallelism.enable_loss_parallel") is None)
         if not whole_logits:
             reading.default("loss.implementation", "vocab-parallel", "torchtitan: loss parallel")
-
-
-def _pipeline(settings: Settings, degrees: Degrees, reading: Reading) -> None:
-    stated = settings("parallelism.pipeline_parallel_schedule")
-    word = SCHEDULES.get(stated.text.strip().lower()) if stated else "1f1b"
-    if stated is not None and word is None:
-        reading.cannot_say(f"the pipeline schedule {stated.text[:40]}", stated.place)
-        return
-    if stated is not None and word is not None:
-        reading.state("parallelism.pipeline_schedule", word, stated.place)
-    layers = reading.get("model.transformer.layers")
-    weights = [whole(settings, f"parallelism.pipeline_parallel_{end}_stage_less_layers", 1, reading) for end in ("first", "last")]
-    each = settings("parallelism.pipeline_parallel_layers_per_stage")
-    stages = 1 if word in ONE_STAGE else 2
-    if each is not None and isinstance(layers, int):
-        size = max(whole(settings, "parallelism.pipeline_parallel_layers_per_stage", 1, reading), 1)
-        stages = max(-(-(layers + sum(weights)) // size) // degrees.pipeline, 1)
-    if stages > 1:
-        whose = each or stated
-        if whose is not None:
-            reading.state("parallelism.virtual_pipeline", stages, whose.place)
-    elif isinstance(layers, int) and settings("parallelism.pipeline_parallel_split_points") is None:
-        split = _split(layers, degrees.pipeline, weights)
-        if len(set(split)) > 1 and min(split) > 0:
-            reading.default("parallelism.stage_layers", list(split), "torchtitan: a stage with embedding or head has fewer layers")
-    for key in ("pipeline_parallel_split_points", "module_fqns_per_model_part"):
-        if (points := settings(f"parallelism.{key}")) is not None and points.value not in ("", []):
-            reading.cannot_say("stages that are split by hand", points.place)
-
-
-def _split(layers: int, stages: int, weights: list[int]) -> list[int]:
-    """Layers of each stage; embedding and head count as so many layers."""
-    if stages > layers + sum(weights) or stages > 4096:
-        return []
-    least, more = divmod(layers + sum(weights), stages)
-    split = [least + (stage < more) for stage in range(stages)]
-    split[0] -= weights[0]
-    split[-1] -= weights[1]
-    return split
 
 
 def _experts(settings: Settings, reading: Reading) -> None:

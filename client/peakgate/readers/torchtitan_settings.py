@@ -80,6 +80,18 @@ def switched(settings: Settings, path: str) -> Stated | None:
         return None
 
 
+def whole(settings: Settings, key: str, otherwise: int, reading: Reading) -> int:
+    """A setting as a whole number; one that is none is a warning."""
+    stated = settings(key)
+    if stated is None:
+        return otherwise
+    try:
+        return convert.whole(stated)
+    except ValueError as error:
+        reading.warnings.append(f"{key}: {stated.text[:40]!r} cannot be read ({stated.place}): {error}")
+        return otherwise
+
+
 def words_of(stated: Stated | None) -> list[str]:
     """A list, or words behind commas or spaces."""
     if stated is None:

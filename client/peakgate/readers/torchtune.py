@@ -69,9 +69,10 @@ class Torchtune:
 
 
 def _recipe(launch: Launch) -> str:
-    """The recipe's name; of a config alone, the folder's habit of naming its files after it."""
-    name = launch.program or launch.config_file.replace("\\", "/").rsplit("/", 1)[-1]
-    return name.removesuffix(".py").lower()
+    """The recipe's name; of a config alone, or of a recipe of one's own, what the config is called says it."""
+    name = (launch.program or launch.config_file.replace("\\", "/").rsplit("/", 1)[-1]).removesuffix(".py").lower()
+    named = _config_word(launch)
+    return name if named is None or RECIPE.search(name) else f"{name} {named.text.lower()}"
 
 
 def _config_word(launch: Launch) -> Stated | None:

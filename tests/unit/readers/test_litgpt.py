@@ -10,7 +10,8 @@ from tests.unit.readers.words import document, launch_of, launch_of_file
 
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.launch import Launch
-from peakgate.readers.litgpt import ADAPTED, ADAPTERS, ROWS, Litgpt
+from peakgate.readers.litgpt import ROWS, Litgpt
+from peakgate.readers.litgpt_adapters import ADAPTED, ADAPTERS
 from peakgate.readers.litgpt_models import name_of
 
 LORA = "litgpt finetune_lora microsoft/phi-2"

@@ -13,7 +13,7 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.torchtitan import Torchtitan
 from peakgate.readers.torchtitan_configs import CONFIGS
 from peakgate.readers.torchtitan_models import FLAVORS, sizes_of
-from peakgate.readers.torchtitan_parallel import _split
+from peakgate.readers.torchtitan_pipeline import split_of
 from peakgate.readers.torchtitan_settings import RENAMED, ROWS
 
 TRAIN = "torchrun --nproc_per_node 8 -m torchtitan.train --job.config_file run.toml"
@@ -103,7 +103,7 @@ def test_a_global_batch_needs_the_number_of_gpus() -> None:
 )
 def test_embedding_and_head_count_as_layers_of_a_stage(layers: int, stages: int, weights: list[int], want: list[int]) -> None:
     """generate_llm_fqn_per_model_part: what is over goes to the first stages, then the ends give theirs up."""
-    assert _split(layers, stages, weights) == want
+    assert split_of(layers, stages, weights) == want
     assert sum(want) == layers
 
 
