@@ -25,6 +25,16 @@ NAME = "torchtune"
 RECIPE = re.compile(
     r"((full|lora|qat|qat_lora|early_exit|grpo_full|async_grpo_full)_finetune|_dpo_|_kd_|knowledge_distillation|ppo_full|qat_)"
 )
+METHODS = {
+    "dpo": "dpo",
+    "ppo": "ppo",
+    "grpo": "grpo",
+    "knowledge_distillation": "distill",
+    "kd": "distill",
+}
+"""Part of a recipe's name -> method."""
+LOSSES = {"dpoloss": "dpo", "rsoloss": "dpo", "simpoloss": "dpo", "ppoloss": "ppo", "grpo": "grpo", "kl": "distill"}
+"""Part of a loss's name -> method, for recipes of one's own."""
 WITHOUT_WORDS = {
     "qat": "quantisation-aware training: every weight is quantised for its product",
     "early_exit": "losses of early exits",
@@ -115,13 +125,20 @@ def _null(stated: Stated) -> Stated:
     return replace(stated, value=None) if stated.text in ("None", "null") else stated
 
 
+def _names(recipe: str, part: str) -> bool:
+    """Whether a recipe's name has a word, or words joined by _."""
+    return re.search(rf"(^|[^a-z0-9]){part}([^a-z0-9]|$)", recipe) is not None
+
+
 def _method(recipe: str, settings: Settings, reading: Reading) -> None:
-    """The recipe's own method; torchtune's other ones are named, and what they hold beside the model is said or not said."""
+    """The recipe's own method, or its loss's; what it holds beside the model is said or not said."""
     place = Place(kind="launcher", key=f"tune run {recipe}") if recipe else Place(kind="default", key="torchtune")
-    words = {"dpo": "dpo", "ppo": "ppo", "grpo": "grpo", "knowledge_distillation": "distill", "kd_": "distill", "_kd": "distill"}
-    method = next((word for part, word in words.items() if part in recipe), "sft")
-    if settings("kd_loss._component_") is not None:
-        method = "distill"
+    method = next((word for part, word in METHODS.items() if _names(recipe, part)), "sft")
+    loss = settings.first("kd_loss._component_", "loss._component_")
+    if method == "sft" and loss is not None:
+        last = loss.text.rsplit(".", 1)[-1].lower()
+        method = next((word for part, word in LOSSES.items() if part in last), "sft")
+        place = loss.place if method != "sft" else place
     if method == "sft":
         reading.default("method.name", "sft", "torchtune's recipes")
     else:
@@ -133,7 +150,7 @@ def _method(recipe: str, settings: Settings, reading: Reading) -> None:
     if method == "distill" and (teacher := settings("teacher_model._component_")) is not None:
         _builder(teacher, "method.teacher", settings.under("teacher_model"), reading)
     for part, what in WITHOUT_WORDS.items():
-        if part in recipe:
+        if _names(recipe, part) or part == method:
             reading.cannot_say(what, place)
 
 

@@ -88,6 +88,14 @@ def test_recipes_of_other_methods_are_never_a_plain_finetune(recipe: str, config
     assert not word or any(word in each for each in reading.unread)
 
 
+def test_a_recipe_of_ones_own_is_known_by_its_loss_and_its_config() -> None:
+    """A word inside another one is none."""
+    own = "tune run my_support_recipe.py --config llama3_1/8B_lora_dpo"
+    assert read(own)["method.name"] == "dpo"
+    assert read("tune run my_support_recipe.py --config llama3_2/3B_full")["method.name"] == "sft"
+    assert read("tune run mine.py --config llama3_2/3B_full loss=torchtune.rlhf.loss.DPOLoss")["method.name"] == "dpo"
+
+
 def test_degrees_of_the_mesh() -> None:
     """Replicas beside shards are HSDP; a single rank shards nothing."""
     found = read(f"{FULL} data_parallel_replicate_dim=2 data_parallel_shard_dim=2 context_parallel_dim=1")
