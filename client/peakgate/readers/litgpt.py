@@ -20,7 +20,9 @@ from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 
 NAME = "litgpt"
-_SCRIPT = re.compile(r"(^|/)(finetune|pretrain|litgpt)/(lora|full|adapter|adapter_v2|pretrain|tinyllama|redpajama|openwebtext)\.py$")
+_SCRIPT = re.compile(
+    r"(^|[/.])(finetune|pretrain|litgpt)[/.](lora|full|adapter|adapter_v2|pretrain|tinyllama|redpajama|openwebtext)(\.py)?$"
+)
 COMMANDS = {
     "finetune": "lora",
     "finetune_lora": "lora",
@@ -126,7 +128,7 @@ def _kind(launch: Launch) -> tuple[str, Age, list[Stated]]:
         match = _SCRIPT.search(launch.path)
         stem = match[3] if match else ""
         kind = "pretrain" if match and (match[2] == "pretrain" or stem == "pretrain") else stem
-        packaged = "litgpt/" in launch.path
+        packaged = "litgpt" in re.split(r"[/.]", launch.path)
         return kind, TODAY.get(kind, TODAY[""]) if packaged else SCRIPTS, positional
     return "", TODAY["pretrain" if launch.config("model_name") is not None else ""], []
 
@@ -205,6 +207,8 @@ def _precision(settings: Settings, kind: str, world: int, reading: Reading) -> N
     stated = settings("precision")
     word = stated.text.strip().lower() if stated is not None else "bf16-mixed"
     recipe = PRECISIONS.get(word)
+    if "mixed" in word and (quantised := settings("quantize")) is not None:
+        reading.warnings.append(f"precision: litgpt refuses {word} ({stated.place if stated else 'its default'}) with {quantised.place}")
     place = stated.place if stated is not None else Place(kind=DEFAULT, key="litgpt: get_default_supported_precision")
     if word == "16-true":
         for state in ("parameters", "gradients", "optimizer_states", "compute"):

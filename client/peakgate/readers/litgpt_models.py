@@ -56,7 +56,7 @@ def model_of(settings: Settings, launch: Launch, reading: Reading) -> None:
     if settings("model_config.n_layer") is not None:
         _sizes(settings.under("model_config"), reading)
         return
-    stated = settings.first("checkpoint_dir", "model_name", "initial_checkpoint_dir")
+    stated = settings.first("checkpoint_dir", "model_name", "initial_checkpoint_dir", "repo_id")
     if stated is None:
         return
     if not _local(stated, launch, reading):

@@ -21,6 +21,8 @@ from peakgate.readers.torchtitan_models import sizes_of
 
 NAME = "torchtitan"
 SCRIPTS = ("run_train.sh", "run_llama_train.sh")
+DRY = ("", "true", "fake_backend", "local_tensor")
+"""Modes of communication that train nothing; run_train.sh has a branch for them, whose variable is empty otherwise."""
 _MODULE = re.compile(r"(^|[./])torchtitan([./]\w+)*[./]?train(\.py)?$")
 SECTIONS = frozenset({
     "job", "model", "optimizer", "training", "parallelism", "activation_checkpoint", "compile", "quantize", "float8", "mx", "experimental",
@@ -39,6 +41,8 @@ class Torchtitan:
     def recognises(self, launch: Launch) -> bool:
         """torchtitan's train module or script, its run script, or a TOML file with its sections."""
         flags = launch.arguments.flags
+        if (mode := flags("comm.mode")) is not None and mode.text in DRY:
+            return False
         if launch.program in SCRIPTS or _MODULE.search(launch.path) or flags("job.config_file") is not None:
             return True
         of_file = launch.config

@@ -44,6 +44,8 @@ def read(command: str) -> dict[str, object]:
         ("litgpt pretrain tiny-llama-1.1b --devices 4", "model.preset", "TinyLlama/TinyLlama_v1.1"),
         ("litgpt pretrain pythia-14m --devices auto", "parallelism.world_size", None),
         ("python finetune/full.py --checkpoint_dir checkpoints/tiiuae/falcon-7b", "framework.version", None),
+        ("python -m litgpt.finetune.full --checkpoint_dir checkpoints/tiiuae/falcon-7b", "framework.version", "0.5.13"),
+        ("litgpt finetune --repo_id microsoft/phi-2", "model.preset", "microsoft/phi-2"),
         ("python litgpt/finetune/lora.py --checkpoint_dir checkpoints/tiiuae/falcon-7b", "framework.version", "0.5.13"),
     ],
 )
@@ -64,6 +66,12 @@ def test_what_a_launch_means(command: str, path: str, want: object) -> None:
 def test_what_has_no_field_is_told(flags: str, word: str) -> None:
     """Such a launch is undecided."""
     assert any(word in each for each in Litgpt().read(launch_of(f"{LORA} {flags}")).unread)
+
+
+def test_mixed_precision_over_a_quantised_base_is_refused() -> None:
+    """Also when it is the default."""
+    assert Litgpt().read(launch_of(f"{LORA} --quantize bnb.nf4")).warnings
+    assert not Litgpt().read(launch_of(f"{LORA} --quantize bnb.nf4 --precision bf16-true")).warnings
 
 
 def test_learned_prompts_are_told() -> None:

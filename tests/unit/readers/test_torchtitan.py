@@ -155,6 +155,13 @@ def test_logits_stay_whole_when_loss_parallel_is_off() -> None:
     assert "loss.implementation" not in read("--parallelism.tensor_parallel_degree 2 --parallelism.disable_loss_parallel")
 
 
+def test_a_dry_run_is_no_launch() -> None:
+    """run_train.sh has a branch for it before the one that trains."""
+    assert Torchtitan().recognises(launch_of(TRAIN))
+    assert not Torchtitan().recognises(launch_of(f"{TRAIN} --comm.mode=fake_backend"))
+    assert not Torchtitan().recognises(launch_of(f"{TRAIN} --comm.mode="))
+
+
 def test_tables_agree() -> None:
     """Every config of the table names a flavor of the other one, variants of a flavor have its sizes."""
     for pairs in CONFIGS.values():
