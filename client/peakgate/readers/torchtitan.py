@@ -14,7 +14,7 @@ from peakgate.readers import torchtitan_age, torchtitan_parallel, torchtitan_pyt
 from peakgate.readers import torchtitan_configs as configs
 from peakgate.readers.arguments import MOST_WORDS
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import VARIABLE, Place, Stated
+from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Scalar, apply
 from peakgate.readers.settings import Settings
 from peakgate.readers.torchtitan_models import sizes_of
@@ -201,15 +201,8 @@ def _every(every: str, option: Stated, reading: Reading) -> None:
 
 
 def _allocator(launch: Launch, reading: Reading) -> None:
-    """run_train.sh sets expandable segments; a bare launch of the module does not, unless a variable does."""
+    """run_train.sh sets expandable segments; a bare launch of the module does not, unless a variable does, which the launchers read."""
     if launch.program in SCRIPTS:
         reading.default("framework.expandable_segments", True, f"torchtitan's {launch.program}")
     elif launch.words:
-        for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
-            if (stated := launch.environment(name)) is not None:
-                on = "expandable_segments:true" in stated.text.lower().replace(" ", "")
-                reading.state(
-                    "framework.expandable_segments", on, Place(kind=VARIABLE, key=name, file=stated.place.file, line=stated.place.line)
-                )
-                return
         reading.default("framework.expandable_segments", False, "torch's allocator")
