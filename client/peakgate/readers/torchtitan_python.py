@@ -8,7 +8,9 @@ list or product of numbers says nothing.
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from peakgate.readers import torchtitan_configs as configs
 from peakgate.readers.files import FileError
@@ -34,6 +36,19 @@ CHUNKED = ("ChunkedLossWrapper.Config", "ChunkedCELoss.Config")
 """Losses that make the logits in parts."""
 OF_CONVERTERS = ("NVFP4LinearConverter", "LoRAConverter", "Float8GroupedMMConverter", "MXFP8GroupedMMConverter")
 DEEPEST = 4
+LONGEST = 1 << 18
+"""Characters of a module that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module: its functions by name, its file, the model whose registry it uses; `done`: what its functions have been found to say."""
+
+    functions: dict[str, ast.FunctionDef]
+    path: str
+    family: str
+    reading: Reading
+    done: dict[str, Settings | None] = field(default_factory=dict)
 
 
 def read(module: str, function: str, launch: Launch, reading: Reading) -> Settings | None:
@@ -42,7 +57,10 @@ def read(module: str, function: str, launch: Launch, reading: Reading) -> Settin
     if found is None:
         return None
     tree, path = found
-    return _of_function(tree, path, _family(tree, module), function, reading, 0)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if function not in functions:
+        return None
+    return _of_function(function, Module(functions, path, _family(tree, module), reading), 0)
 
 
 def _family(tree: ast.Module, module: str) -> str:
@@ -57,23 +75,33 @@ def _tree(module: str, launch: Launch) -> tuple[ast.Module, str] | None:
     folder = module.replace(".", "/")
     for path in (f"{folder}/config_registry.py", f"{folder}.py", f"torchtitan/models/{folder}/config_registry.py"):
         try:
-            return ast.parse(launch.files.text(path)), path
+            text = launch.files.text(path)
+            if len(text) > LONGEST:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(text), path
         except (FileError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return None
 
 
-def _of_function(tree: ast.Module, path: str, module: str, name: str, reading: Reading, depth: int) -> Settings | None:
-    body = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name), None)
-    if body is None or depth > DEEPEST:
-        return configs.of_registry(name) if depth else None
-    settings = Settings()
-    for node in _in_order(body):
-        if (called := _begins_with(node)) is not None:
-            base = _of_function(tree, path, module, called, reading, depth + 1)
-            settings = settings.merged(base) if base is not None else settings
-        for key, stated in _said(node, path, module, reading):
+def _of_function(name: str, module: Module, depth: int) -> Settings | None:
+    """What a function says; of one that is not in the module, torchtitan's own of the name."""
+    if name in module.done:
+        return module.done[name]
+    module.done[name] = None
+    if name not in module.functions or depth > DEEPEST:
+        module.done[name] = configs.of_registry(name)
+        return module.done[name]
+    settings, bases = Settings(), 0
+    for node in _in_order(module.functions[name]):
+        called = _begins_with(node)
+        if called is not None and bases < DEEPEST and (base := _of_function(called, module, depth + 1)) is not None:
+            settings, bases = settings.merged(base), bases + 1
+        for key, stated in _said(node, module):
             settings.override(key, stated)
+    module.done[name] = settings
     return settings
 
 
@@ -92,8 +120,8 @@ def _in_order(function: ast.FunctionDef) -> Iterator[ast.AST]:
     return iter(sorted(nodes, key=lambda node: (node.lineno, node.col_offset)))
 
 
-def _said(node: ast.AST, path: str, module: str, reading: Reading) -> Iterator[tuple[str, Stated]]:
-    place = Place(kind="python", key="", file=path, line=getattr(node, "lineno", 0))
+def _said(node: ast.AST, module: Module) -> Iterator[tuple[str, Stated]]:
+    place = Place(kind="python", key="", file=module.path, line=getattr(node, "lineno", 0))
     if isinstance(node, ast.Assign):
         target = _name(node.targets[0])
         known, value = _value(node.value)
@@ -106,11 +134,11 @@ def _said(node: ast.AST, path: str, module: str, reading: Reading) -> Iterator[t
     if not isinstance(node, ast.Call) or not name:
         return
     for dotted in (name, name.split(".", 1)[-1]):
-        yield from _of_call(dotted, node, place, module) if dotted in KNOWN else ()
+        yield from _of_call(dotted, node, place, module.family) if dotted in KNOWN else ()
         if dotted in KNOWN:
             return
     if name.split(".")[0] in OF_CONVERTERS:
-        reading.cannot_say(f"the converter {name.split('.')[0]}", place)
+        module.reading.cannot_say(f"the converter {name.split('.')[0]}", place)
 
 
 def _of_call(name: str, node: ast.Call, place: Place, module: str) -> Iterator[tuple[str, Stated]]:
@@ -148,18 +176,20 @@ def _name(node: ast.AST) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-def _value(node: ast.AST) -> tuple[bool, object]:
+def _value(node: ast.AST, depth: int = 0) -> tuple[bool, object]:
     """Whether a value is plain, and the value."""
+    if depth > DEEPEST:
+        return False, None
     if isinstance(node, ast.Constant):
         return True, node.value
     if isinstance(node, ast.List | ast.Tuple):
-        parts = [_value(each) for each in node.elts]
+        parts = [_value(each, depth + 1) for each in node.elts]
         return all(known for known, _ in parts), [value for _, value in parts]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        known, value = _value(node.operand)
+        known, value = _value(node.operand, depth + 1)
         return (True, -value) if known and isinstance(value, int | float) else (False, None)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        (left_known, left), (right_known, right) = _value(node.left), _value(node.right)
+        (left_known, left), (right_known, right) = _value(node.left, depth + 1), _value(node.right, depth + 1)
         if left_known and right_known and isinstance(left, int) and isinstance(right, int) and abs(left * right) < 1 << 62:
             return True, left * right
     return False, None

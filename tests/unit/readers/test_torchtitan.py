@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -193,6 +195,26 @@ def test_a_config_in_python_of_any_kind(text: str) -> None:
     Torchtitan().read(
         launch_of_words(["torchtitan.train", "--module", "m", "--config", "f"], {"m/config_registry.py": f"def f():\n    return {text}"})
     )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    config = f()\n    return config",
+        "    x.training.steps = " + "*".join(["2"] * 3000),
+        "    x.training.steps = " + "-" * 3000 + "1",
+        "".join(f"    a{index} = f()\n" for index in range(3000)),
+        "    " + "[" * 3000,
+        "    x.training.seq_len = 0x" + "f" * 9000,
+    ],
+)
+def test_a_config_in_python_made_to_stumble(body: str) -> None:
+    """Functions that call themselves, values without end."""
+    begin = time.perf_counter()
+    Torchtitan().read(
+        launch_of_words(["torchtitan.train", "--module", "m", "--config", "f"], {"m/config_registry.py": f"def f():\n{body}\n"})
+    )
+    assert time.perf_counter() - begin < 1
 
 
 def test_a_command_without_end_is_read_in_seconds() -> None:
