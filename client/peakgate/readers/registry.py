@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from peakgate.readers.launch import Reader
+from peakgate.readers.megatron import MegatronReader
 
-READERS: tuple[Reader, ...] = ()
+READERS: tuple[Reader, ...] = (MegatronReader(),)
