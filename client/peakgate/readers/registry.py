@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from peakgate.readers.launch import Reader
 from peakgate.readers.megatron import MegatronReader
+from peakgate.readers.megatron_bridge import MegatronBridgeReader
 
 READERS: tuple[Reader, ...] = (MegatronReader(),)

@@ -24,6 +24,8 @@ class Options:
     settings: Settings
     reading: Reading
     whose: str = "Megatron-LM"
+    dropout: float | None = 0.1
+    """M TransformerConfig.hidden_dropout, attention_dropout; None where the model's own config decides."""
     known: dict[str, object] = field(default_factory=dict)
 
     def __call__(self, name: str) -> Stated | None:

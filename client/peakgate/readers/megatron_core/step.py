@@ -10,9 +10,6 @@ from peakgate.readers.megatron_core.model import layers_of
 from peakgate.readers.megatron_core.options import Options
 from peakgate.readers.reading import Row, apply
 
-DROPOUT = 0.1
-"""M TransformerConfig.hidden_dropout, attention_dropout."""
-
 ROWS = (
     Row("attention_dropout", "dropout.attention", number),
     Row("hidden_dropout", "dropout.hidden", number),
@@ -42,8 +39,9 @@ def read_step(options: Options) -> None:
     apply(ROWS, options, options.reading)
     for name, path in SWITCHES.items():
         options.state(path, options.on(name) or None, name)
-    for path in ("dropout.attention", "dropout.hidden"):
-        options.reading.default(path, DROPOUT, options.whose)
+    if options.dropout is not None:
+        for path in ("dropout.attention", "dropout.hidden"):
+            options.reading.default(path, options.dropout, options.whose)
     _attention(options)
     _recompute(options)
     _graphs(options)
