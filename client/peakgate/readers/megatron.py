@@ -73,7 +73,7 @@ class MegatronReader:
         _frame(launch, options)
         if is_deepspeed(options):
             read_core(options, kind, world, states=False)
-            read_deepspeed(options, launch, world)
+            read_deepspeed(options, launch)
         else:
             read_core(options, kind, world)
         return reading

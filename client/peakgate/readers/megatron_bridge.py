@@ -24,7 +24,21 @@ from peakgate.readers.place import DEFAULT, FLAG, YAML, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
 
-SECTIONS = ("model", "train", "dataset", "optimizer", "scheduler", "ddp", "checkpoint", "mixed_precision", "peft", "comm_overlap", "dist", "rng", "logger")
+SECTIONS = (
+    "model",
+    "train",
+    "dataset",
+    "optimizer",
+    "scheduler",
+    "ddp",
+    "checkpoint",
+    "mixed_precision",
+    "peft",
+    "comm_overlap",
+    "dist",
+    "rng",
+    "logger",
+)
 OWN = ("train.train_iters", "train.global_batch_size", "train.micro_batch_size")
 """Keys of ConfigContainer that no other format has together with its sections."""
 
@@ -55,7 +69,16 @@ SCRIPTS = ("run_recipe.py", "run_script.py", "setup_experiment.py", "launch_with
 NAMED = ("recipe", "model", "model_recipe_name", "mr", "factory")
 CONFIG_FILES = ("config_file", "config", "yaml")
 MODEL_NAMES = ("hf_path", "hf_model_path", "hf_model_id", "hf_model")
-SIZES = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "kv_channels", "num_experts", "vocab_size")
+SIZES = (
+    "num_layers",
+    "hidden_size",
+    "ffn_hidden_size",
+    "num_attention_heads",
+    "num_query_groups",
+    "kv_channels",
+    "num_experts",
+    "vocab_size",
+)
 _SCRIPT = re.compile(r"(pretrain|finetune|sft|peft|lora)_([a-z0-9_.\-]+)\.py$")
 WHOSE = "Megatron-Bridge"
 
@@ -81,7 +104,7 @@ class MegatronBridgeReader:
         reading = Reading()
         stated = _stated(launch, reading)
         recipe, name, place = _recipe(launch)
-        base = recipe_settings(recipe, Place(kind=DEFAULT, key=f"{WHOSE}'s recipe {recipe.name}")) if recipe else Settings()
+        base = recipe_settings(recipe, Place(kind=DEFAULT, key=f"{WHOSE}'s recipe {recipe.name}" if recipe else WHOSE))
         options = Options(canonical_of(base.merged(stated)), reading, WHOSE, dropout=None)
         options.reading.state("framework.name", "megatron", place)
         _model(options, launch, recipe, name, place, stated)
@@ -93,9 +116,16 @@ class MegatronBridgeReader:
 
 
 def _has_own(settings: Settings) -> bool:
-    own = any(settings(key) is not None for key in OWN) or any(key.endswith("_model_parallel_size") for key in settings.leaves if key.startswith("model."))
+    own = any(settings(key) is not None for key in OWN) or any(
+        key.endswith("_model_parallel_size") for key in settings.leaves if key.startswith("model.")
+    )
     heads = {key.partition(".")[0] for key in settings.leaves}
-    return own and "train" in heads | ({"train"} if settings.has("checkpoint") else set()) and len(heads & set(SECTIONS)) >= 2 and "trainer" not in heads
+    return (
+        own
+        and "train" in heads | ({"train"} if settings.has("checkpoint") else set())
+        and len(heads & set(SECTIONS)) >= 2
+        and "trainer" not in heads
+    )
 
 
 def _config_has_own(launch: Launch) -> bool:
@@ -166,6 +196,8 @@ def _model(options: Options, launch: Launch, recipe: Recipe | None, name: str, p
         for size in SIZES:
             if options(size) is not None:
                 options.cannot_say(f"{size} of the model is not the preset's", size)
+        if options.whole("mtp_num_layers"):
+            options.cannot_say("layers that predict further tokens, beside a preset", "mtp_num_layers")
 
 
 def _method(options: Options, launch: Launch, recipe: Recipe | None, name: str, place: Place, stated: Settings) -> None:

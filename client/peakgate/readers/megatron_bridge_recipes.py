@@ -12,8 +12,8 @@ from dataclasses import dataclass
 RECIPES = """
 deepseek_v2_lite_pretrain_8gpu_h100_bf16 | deepseek_v2_lite_pretrain | deepseek-ai/DeepSeek-V2-Lite | ep=8 seq=4096 mbs=1 gbs=512 overlap cef full uniform=1
 deepseek_v2_pretrain_128gpu_h100_bf16 | deepseek_v2_pretrain | deepseek-ai/DeepSeek-V2 | pp=4 ep=32 seq=4096 mbs=1 gbs=512 overlap cef full uniform=1
-deepseek_v3_pretrain_1024gpu_h100_bf16 | deepseek_v3_pretrain | deepseek-ai/DeepSeek-V3 | tp=2 pp=16 ep=64 etp=1 sp seq=4096 mbs=1 gbs=4096 overlap cef grads=bf16 aware=fp32,bf16,bf16,bf16
-deepseek_v3_pretrain_256gpu_h100_bf16_32nodes | deepseek_v3_pretrain_config_32nodes | deepseek-ai/DeepSeek-V3 | tp=2 pp=8 ep=32 etp=1 sp seq=4096 mbs=1 gbs=4096 overlap cef full uniform=1 grads=bf16 aware=fp32,bf16,bf16,bf16
+deepseek_v3_pretrain_1024gpu_h100_bf16 | deepseek_v3_pretrain | deepseek-ai/DeepSeek-V3 | tp=2 pp=16 ep=64 etp=1 sp seq=4096 mbs=1 gbs=4096 overlap cef grads=bf16 aware=fp32,bf16,bf16,bf16 mtp=1
+deepseek_v3_pretrain_256gpu_h100_bf16_32nodes | deepseek_v3_pretrain_config_32nodes | deepseek-ai/DeepSeek-V3 | tp=2 pp=8 ep=32 etp=1 sp seq=4096 mbs=1 gbs=4096 overlap cef full uniform=1 grads=bf16 aware=fp32,bf16,bf16,bf16 mtp=1
 gemma2_2b_pretrain_2gpu_h100_bf16 | gemma2_2b_pretrain | google/gemma-2-2b | tp=2 seq=4096 mbs=2 gbs=32 cef
 gemma2_9b_pretrain_8gpu_h100_bf16 | gemma2_9b_pretrain | google/gemma-2-9b | tp=8 seq=4096 mbs=2 gbs=32 cef
 gemma2_27b_pretrain_16gpu_h100_bf16 | gemma2_27b_pretrain | google/gemma-2-27b | tp=8 pp=2 seq=4096 mbs=2 gbs=32 cef
@@ -25,8 +25,8 @@ gemma2_9b_peft_1gpu_h100_bf16 | gemma2_9b_peft | google/gemma-2-9b | seq=2048 mb
 gemma2_27b_peft_4gpu_h100_bf16 | gemma2_27b_peft | google/gemma-2-27b | tp=4 seq=2048 mbs=1 gbs=128 replicated cef
 gemma3_1b_sft_1gpu_h100_bf16 | gemma3_1b_sft | google/gemma-3-1b-pt | seq=4096 mbs=1 gbs=32 overlap cef
 gemma3_1b_peft_1gpu_h100_bf16 | gemma3_1b_peft | google/gemma-3-1b-pt | seq=4096 mbs=1 gbs=32 overlap
-glm45_355b_pretrain_128gpu_h100_bf16 | glm45_355b_pretrain | zai-org/GLM-4.5 | tp=2 pp=8 ep=16 etp=1 sp seq=4096 mbs=1 gbs=2048 overlap cef selective first=10 last=10
-glm45_air_106b_pretrain_32gpu_h100_bf16 | glm45_air_106b_pretrain | zai-org/GLM-4.5-Air | pp=4 ep=8 sp seq=4096 mbs=1 gbs=2048 overlap cef selective first=11 last=11
+glm45_355b_pretrain_128gpu_h100_bf16 | glm45_355b_pretrain | zai-org/GLM-4.5 | tp=2 pp=8 ep=16 etp=1 sp seq=4096 mbs=1 gbs=2048 overlap cef selective first=10 last=10 mtp=1
+glm45_air_106b_pretrain_32gpu_h100_bf16 | glm45_air_106b_pretrain | zai-org/GLM-4.5-Air | pp=4 ep=8 sp seq=4096 mbs=1 gbs=2048 overlap cef selective first=11 last=11 mtp=1
 glm45_355b_sft_128gpu_h100_bf16 | glm45_355b_sft | zai-org/GLM-4.5 | tp=2 pp=8 ep=16 seq=2048 mbs=1 gbs=128 cef first=10 last=10
 glm45_air_106b_sft_32gpu_h100_bf16 | glm45_air_106b_sft | zai-org/GLM-4.5-Air | pp=4 ep=8 seq=2048 mbs=1 gbs=128 cef first=11 last=11
 glm45_355b_peft_16gpu_h100_bf16 | glm45_355b_peft | zai-org/GLM-4.5 | tp=2 pp=4 ep=4 seq=2048 mbs=1 gbs=128 cef
@@ -156,7 +156,7 @@ qwen3_30b_a3b_sft_16gpu_h100_bf16 | qwen3_30b_a3b_sft | Qwen/Qwen3-30B-A3B | ep=
 qwen3_235b_a22b_sft_64gpu_h100_bf16 | qwen3_235b_a22b_sft | Qwen/Qwen3-235B-A22B | tp=4 pp=16 ep=4 etp=1 sp seq=2048 mbs=1 gbs=32 overlap cef ends
 qwen3_30b_a3b_peft_4gpu_h100_bf16 | qwen3_30b_a3b_peft | Qwen/Qwen3-30B-A3B | tp=4 ep=4 etp=1 sp seq=2048 mbs=1 gbs=32 overlap cef
 qwen3_235b_a22b_peft_16gpu_h100_bf16 | qwen3_235b_a22b_peft | Qwen/Qwen3-235B-A22B | tp=4 pp=4 ep=4 etp=1 sp seq=2048 mbs=1 gbs=32 overlap cef ends
-"""  # noqa: E501
+"""  # noqa: E501 - a row is a line
 
 
 @dataclass(frozen=True, slots=True)

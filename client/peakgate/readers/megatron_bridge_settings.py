@@ -25,7 +25,7 @@ PREFIXES = (
     "dist",
     "validation",
 )
-"""Sections whose fields have the flags' names, weakest first but for `mixed_precision`, which overrides all (MixedPrecisionConfig.setup)."""
+"""Sections whose fields have the flags' names, weakest first; `mixed_precision` overrides all of them (MixedPrecisionConfig.setup)."""
 
 TOKENS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "tp": (("tensor_model_parallel_size", None),),
@@ -48,6 +48,7 @@ TOKENS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "ends": (("account_for_embedding_in_pipeline_split", "true"), ("account_for_loss_in_pipeline_split", "true")),
     "first": (("num_layers_in_first_pipeline_stage", None),),
     "last": (("num_layers_in_last_pipeline_stage", None),),
+    "mtp": (("mtp_num_layers", None),),
     "flex": (("moe_token_dispatcher_type", "flex"),),
     "graphs": (("cuda_graph_impl", None),),
     "fsdp": (("use_megatron_fsdp", "true"),),
@@ -58,11 +59,16 @@ TOKENS: dict[str, tuple[tuple[str, str | None], ...]] = {
 AWARE = ("main_params_dtype", "main_grads_dtype", "exp_avg_dtype", "exp_avg_sq_dtype")
 
 
-def recipe_settings(recipe: Recipe, place: Place) -> Settings:
-    """A recipe's row as settings of ConfigContainer. Experts of a recipe are exchanged all to all unless it says flex."""
-    found: dict[str, str] = {
+EXCHANGED = {"model.moe_token_dispatcher_type": "alltoall"}
+"""What every provider of a routed model sets (models/qwen/qwen3_moe_bridge.py, models/deepseek/deepseek_v3_bridge.py …)."""
+
+
+def recipe_settings(recipe: Recipe | None, place: Place) -> Settings:
+    """A recipe's row as settings of ConfigContainer; without one what all have in common."""
+    if recipe is None:
+        return Settings({path: Stated(value, place) for path, value in EXCHANGED.items()})
+    found: dict[str, str] = EXCHANGED | {
         "model.use_distributed_optimizer": "false" if "replicated" in recipe.settings else "true",
-        "model.moe_token_dispatcher_type": "alltoall",
         "mixed_precision": recipe.settings.get("precision", "bf16_mixed"),
     }
     for token, value in recipe.settings.items():
@@ -135,7 +141,9 @@ def _precision(leaves: dict[str, Stated], settings: Settings) -> None:
     if named is not None:
         for name, value in _named(named.text.strip("'\"()").lower().replace("-", "_")).items():
             leaves[name] = Stated(value, named.place)
-    leaves.update({name: stated for name, stated in settings.under("mixed_precision").leaves.items() if "." not in name and stated.value is not None})
+    leaves.update(
+        {name: stated for name, stated in settings.under("mixed_precision").leaves.items() if "." not in name and stated.value is not None}
+    )
     reduced = leaves.pop("grad_reduce_in_fp32", None)
     if reduced is not None:
         leaves["accumulate_allreduce_grads_in_fp32"] = reduced

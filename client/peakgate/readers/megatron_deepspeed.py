@@ -38,7 +38,7 @@ def is_deepspeed(options: Options) -> bool:
     return options.on("deepspeed")
 
 
-def read_deepspeed(options: Options, launch: Launch, world: int | None) -> None:
+def read_deepspeed(options: Options, launch: Launch) -> None:
     """States what DeepSpeed decides; its JSON is what the engine goes by, the flags what Megatron builds."""
     config = _config(options, launch)
     _precision(options, config)
@@ -59,8 +59,7 @@ def read_deepspeed(options: Options, launch: Launch, world: int | None) -> None:
     _experts(options)
     word = options.word("optimizer", "adam")
     options.state("optimizer.name", {"adam": "adamw", "sgd": "sgd-momentum"}.get(word), "optimizer")
-    if "transformer_impl" not in options.settings.leaves:
-        options.reading.fields.pop("framework.megatron.transformer_impl", None)
+    options.reading.default("attention.implementation", "eager", "Megatron-DeepSpeed")  # without --use-flash-attn
 
 
 def _config(options: Options, launch: Launch) -> Settings:
@@ -87,7 +86,7 @@ def _compare(options: Options, config: Settings, stage: int) -> None:
     stated = config("zero_optimization.stage")
     if stated is not None and stated.text != str(stage):
         options.reading.warnings.append(
-            f"zero stage: {stage} ({options.place('zero_stage')}) and {stated.text} ({stated.place}) contradict; the engine goes by the second"
+            f"zero stage: {stage} ({options.place('zero_stage')}) and {stated.text} ({stated.place}) contradict; the second is taken"
         )
 
 

@@ -70,7 +70,7 @@ def _opposite(stated: Stated) -> Stated:
 
 
 def _whole_checkpoints(leaves: dict[str, Stated], legacy: Stated | None) -> None:
-    """--checkpoint-activations and --activations-checkpoint-method are full recomputation (arguments.py of release 2.5; Megatron-DeepSpeed)."""
+    """--checkpoint-activations and --activations-checkpoint-method: full recomputation (release 2.5; Megatron-DeepSpeed)."""
     old = leaves.get("checkpoint_activations") or legacy
     if (
         "recompute_granularity" not in leaves

@@ -5,5 +5,10 @@ from __future__ import annotations
 from peakgate.readers.launch import Reader
 from peakgate.readers.megatron import MegatronReader
 from peakgate.readers.megatron_bridge import MegatronBridgeReader
+from peakgate.readers.nemo import NemoReader
 
-READERS: tuple[Reader, ...] = (MegatronReader(),)
+READERS: tuple[Reader, ...] = (
+    MegatronReader(),
+    MegatronBridgeReader(),
+    NemoReader(),
+)

@@ -66,6 +66,8 @@ def _block(options: Options, kind: str) -> None:
 def _named_block(options: Options, kind: str) -> tuple[str, tuple[str, ...]]:
     """The block and the settings that decided it."""
     if kind in (BERT, T5):
+        if is_gated(options):
+            options.cannot_say(f"a gated feed-forward part in {kind}", *GATES)
         return kind, ()
     if kind == HYBRID:
         options.cannot_say("state-space layers have no kernels in the memory model", "hybrid_layer_pattern", "hybrid_override_pattern")
@@ -96,9 +98,8 @@ def _layers(options: Options, kind: str) -> None:
     if kind == HYBRID:
         name = "hybrid_layer_pattern" if options("hybrid_layer_pattern") else "hybrid_override_pattern"
         pattern = options(name)
-        options.state(
-            SIZE + "layers", (hybrid_layers(pattern.text[:10_000]) or None) if pattern else options.whole("num_layers"), name, "num_layers"
-        )
+        counted = hybrid_layers(pattern.text[:10_000]) if pattern else options.whole("num_layers")
+        options.state(SIZE + "layers", counted or None, name, "num_layers")
         return
     if kind != T5:
         options.state(SIZE + "layers", layers_of(options), "num_layers", "encoder_num_layers")

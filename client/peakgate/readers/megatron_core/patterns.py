@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 LONGEST_TEXT, MOST_LAYERS = 2000, 5000
+NO_LIST = "is no list of layers"
 _LIST = re.compile(r"\[([\d,\s]*)\]")
 _TOKEN = re.compile(r"\s*(\[[\d,\s]*\]|\d+|[()+*])")
 
@@ -17,7 +18,7 @@ def frequency(text: str) -> list[int] | int:
     tokens = _tokens(text)
     found = _sum(tokens)
     if tokens:
-        raise ValueError("is no list of layers")
+        raise ValueError(NO_LIST)
     return found
 
 
@@ -29,7 +30,7 @@ def _tokens(text: str) -> list[str]:
         match = _TOKEN.match(text, at)
         if match is None:
             if text[at:].strip():
-                raise ValueError("is no list of layers")
+                raise ValueError(NO_LIST)
             break
         found.append(match[1])
         at = match.end()
@@ -44,19 +45,23 @@ def _sum(tokens: list[str], depth: int = 0) -> list[int]:
     return _bounded(total, 1)
 
 
-def _product(tokens: list[str], depth: int) -> list[int]:
-    value, times = _atom(tokens, depth), 1
-    while tokens and tokens[0] == "*":
-        tokens.pop(0)
-        factor = _atom(tokens, depth)
-        if isinstance(value, int) and isinstance(factor, list):
+def _product(parts: list[str], depth: int) -> list[int]:
+    value, times = _atom(parts, depth), 1
+    while parts and parts[0] == "*":
+        parts.pop(0)
+        factor = _atom(parts, depth)
+        if isinstance(value, int):
             value, factor = factor, value
-        if not isinstance(factor, int):
-            raise ValueError("is no list of layers")
-        times *= factor
-    if isinstance(value, int):
-        raise ValueError("is no list of layers")
-    return _bounded(value, times)
+        times *= _factor(factor)
+    if isinstance(value, list):
+        return _bounded(value, times)
+    raise ValueError(NO_LIST)
+
+
+def _factor(value: list[int] | int) -> int:
+    if isinstance(value, list):
+        raise ValueError(NO_LIST)  # noqa: TRY004 - what a setting says is a value
+    return value
 
 
 def _bounded(layers: list[int], times: int) -> list[int]:
@@ -65,20 +70,20 @@ def _bounded(layers: list[int], times: int) -> list[int]:
     return layers * times
 
 
-def _atom(tokens: list[str], depth: int) -> list[int] | int:
-    if not tokens or depth > 20:
-        raise ValueError("is no list of layers")
-    token = tokens.pop(0)
-    if token == "(":
-        inner = _sum(tokens, depth + 1)
-        if not tokens or tokens.pop(0) != ")":
-            raise ValueError("is no list of layers")
+def _atom(parts: list[str], depth: int) -> list[int] | int:
+    if not parts or depth > 20:
+        raise ValueError(NO_LIST)
+    part = parts.pop(0)
+    if part == "(":
+        inner = _sum(parts, depth + 1)
+        if not parts or parts.pop(0) != ")":
+            raise ValueError(NO_LIST)
         return inner
-    if token.isdigit():
-        return int(token)
-    if match := _LIST.match(token):
+    if part.isdigit():
+        return int(part)
+    if match := _LIST.match(part):
         return [int(each) for each in match[1].split(",") if each.strip()]
-    raise ValueError("is no list of layers")
+    raise ValueError(NO_LIST)
 
 
 _GROUP, _TIMES = re.compile(r"\(([^()]+)\)\*(\d{1,4})"), re.compile(r"(.)\*(\d{1,4})")
@@ -103,5 +108,5 @@ def stages(text: str) -> list[str]:
 
 
 def hybrid_layers(text: str) -> int:
-    """Layers of a pattern of state-space (M), attention (*), dense (-) and routed (E) layers; what is behind a / predicts further tokens."""
+    """Layers of a pattern: state-space (M), attention (*), dense (-), routed (E); what is behind a / predicts further tokens."""
     return sum(1 for each in text.partition("/")[0] if each.strip() and each not in "|'\"")

@@ -166,11 +166,12 @@ def _with_ends(options: Options, layers: int, pipeline: int) -> tuple[list[int] 
 
 
 def _expert_tensor(options: Options, world: int | None) -> None:
-    """The memory model splits experts as all else where the ranks reach, and keeps them whole where they do not; another degree has no words."""
+    """The memory model splits experts as all else where the ranks reach, and keeps them whole where not; another degree has no words."""
     tensor, stated = options.size("tensor_model_parallel_size", 1), options.whole("expert_tensor_parallel_size")
-    if stated is None or stated == tensor or not experts_of(options):
+    expert = options.size("expert_model_parallel_size", 1)
+    if stated is None or stated == tensor or not (experts_of(options) or expert > 1):
         return
-    ranks = tensor * options.size("expert_model_parallel_size", 1) * options.size("pipeline_model_parallel_size", 1)
+    ranks = tensor * expert * options.size("pipeline_model_parallel_size", 1)
     assumed = tensor if (world or model_degree(options)) % ranks == 0 else 1
     if stated != assumed:
         options.cannot_say("experts split by another tensor parallel degree than all else", "expert_tensor_parallel_size")
@@ -199,7 +200,8 @@ def _accumulation(options: Options, world: int | None) -> None:
         return
     step = micro * data_degree(options, world)
     if total % step:
+        other = options.place("micro_batch_size")
         options.reading.warnings.append(
-            f"{options.place(name)}: a global batch of {total} is no multiple of micro-batch × data degree = {step} ({options.place('micro_batch_size')})"
+            f"{options.place(name)}: a global batch of {total} is no multiple of micro-batch × data degree = {step} ({other})"
         )
     options.state("batch.gradient_accumulation_steps", max(1, total // step), name)

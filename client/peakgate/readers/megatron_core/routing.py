@@ -70,7 +70,6 @@ def read_routing(options: Options) -> None:
     options.state(SIZE + "experts_per_token", options.size("moe_router_topk", TOP_K), "moe_router_topk")
     _shared(options)
     _dense_layers(options)
-    _dispatch(options)
 
 
 def _shared(options: Options) -> None:
@@ -99,7 +98,7 @@ def _dense_layers(options: Options) -> None:
         return
     if pattern == 1:
         return
-    leading = (pattern + [1]).index(1) if isinstance(pattern, list) else 0
+    leading = [*pattern, 1].index(1) if isinstance(pattern, list) else 0
     if isinstance(pattern, int) or 0 in pattern[leading:]:
         options.cannot_say("dense layers among the routed ones, but for leading ones", "moe_layer_freq")
     elif leading:
@@ -113,7 +112,7 @@ def _pattern(value: object) -> list[int] | int:
     return frequency(str(value))
 
 
-def _dispatch(options: Options) -> None:
+def read_dispatch(options: Options) -> None:
     """How tokens reach the experts of other ranks; the memory model exchanges them (alltoall) and routes evenly."""
     many = options.size("expert_model_parallel_size", 1)
     kind = options.word("moe_token_dispatcher_type", "allgather")

@@ -1,4 +1,7 @@
-"""Number formats, the optimizer and who holds its states: M _add_mixed_precision_args, validate_args; megatron/core/optimizer/optimizer_config.py."""
+"""Number formats, the optimizer and who holds its states.
+
+Sources: M _add_mixed_precision_args, validate_args; megatron/core/optimizer/optimizer_config.py.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +58,13 @@ def read_states(options: Options, world: int | None) -> None:
 
 
 def _recipe(options: Options) -> None:
-    """Main gradients are fp32 with --bf16 unless they are reduced in bf16; with --fp16 they are fp16 unless fp32 is asked for (M validate_args)."""
+    """M validate_args: main gradients are fp32 with --bf16 unless reduced in bf16; with --fp16 they are fp16 unless fp32 is asked for."""
     if options.on("bf16") and options.on("fp16"):
         options.reading.warnings.append(f"both {options.place('bf16')} and {options.place('fp16')} are set: Megatron takes one")
     half = options.on("fp16")
+    if options.amp:
+        options.state("precision.recipe", options.amp, "bf16", "fp16")
+        return
     recipe = "megatron-fp16" if half else "megatron-bf16" if options.on("bf16") else "fp32"
     options.state("precision.recipe", recipe, "fp16" if half else "bf16" if options.on("bf16") else "")
     if recipe == "fp32":
@@ -91,7 +97,7 @@ def _fp8(options: Options) -> None:
 
 
 def _precision_aware(options: Options) -> None:
-    """Smaller states of TE's FusedAdam; beside bf16 weights only the other half of each fp32 master weight is kept (store_param_remainders)."""
+    """Smaller states of TE's FusedAdam; beside bf16 weights only the other half of each fp32 master is kept (store_param_remainders)."""
     if not options.on("use_precision_aware_optimizer"):
         return
     options.state("precision.gradients", _float(options, "main_grads_dtype"), "main_grads_dtype")

@@ -26,6 +26,7 @@ SWITCHES = {
     "kd": "distillation from a teacher",
     "mos": "distillation from a teacher",
     "use_legacy_models": "layers of the legacy model code",
+    "partial_checkpoints": "recomputation in some micro-batches or layers only",
     "random_ltd": "tokens that layers drop at random",
 }
 """Off unless they are stated."""
