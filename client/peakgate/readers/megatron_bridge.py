@@ -105,7 +105,7 @@ class MegatronBridgeReader:
         stated = _stated(launch, reading)
         recipe, name, place = _recipe(launch)
         base = recipe_settings(recipe, Place(kind=DEFAULT, key=f"{WHOSE}'s recipe {recipe.name}" if recipe else WHOSE))
-        options = Options(canonical_of(base.merged(stated)), reading, WHOSE, dropout=None)
+        options = Options(canonical_of(base.merged(stated)), reading, WHOSE, dropout=None, complete=False)
         options.reading.state("framework.name", "megatron", place)
         _model(options, launch, recipe, name, place, stated)
         _method(options, launch, recipe, name, place, stated)

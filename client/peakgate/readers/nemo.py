@@ -57,8 +57,9 @@ class NemoReader:
     def read(self, launch: Launch) -> Reading:
         """The config, with Hydra's words over it."""
         reading = Reading()
-        config, stage = resolved(_settings(launch, reading))
-        options = Options(canonical_of(config), reading, WHOSE)
+        settings, complete = _settings(launch, reading)
+        config, stage = resolved(settings)
+        options = Options(canonical_of(config), reading, WHOSE, complete=complete)
         place = replace(launch.words[0].place, kind=FLAG, key=launch.path) if launch.words else Place(kind=YAML, file=launch.config_file)
         reading.state("framework.name", "megatron", place)
         kind = _kind(launch, config)
@@ -80,45 +81,42 @@ def _is_nemo(settings: Settings) -> bool:
     return False
 
 
-def _settings(launch: Launch, reading: Reading) -> Settings:
+def _settings(launch: Launch, reading: Reading) -> tuple[Settings, bool]:
+    """All settings, and whether none of a config is missing."""
     if not launch.words:
-        return launch.config
+        return launch.config, True
     words = overrides_of(launch.words[1:])
     for stage in STAGES:
         named = words(stage)
         if named is not None and named.text not in ("null", "none"):
-            folder = _folder(launch) or "conf"
-            chosen = launch.settings_of(f"{folder}/{stage}/{named.text}.yaml", reading)
+            chosen = _config(launch, f"{stage}/{named.text}", reading)
             base = Settings({f"{stage}.{path}": stated for path, stated in chosen.leaves.items()})
-            return base.merged(Settings({path: stated for path, stated in words.leaves.items() if path != stage}))
-    return _base(launch, reading).merged(words)
-
-
-def _folder(launch: Launch) -> str:
+            over = Settings({path: stated for path, stated in words.leaves.items() if path != stage})
+            return base.merged(over), bool(chosen.leaves)
     flags = launch.arguments.flags
-    stated = flags("config_path") or flags("config_dir") or flags("cp") or flags("cd")
-    return _first(stated) if stated is not None and stated.value is not True else ""
+    given = flags.first("config_name", "cn")
+    own = DEFAULT_CONFIGS.get(launch.program.removesuffix(".py"), "")
+    name = _first(given) if given is not None and given.value is not True else own
+    chosen = _config(launch, name, reading) if name else Settings()
+    return chosen.merged(words), bool(chosen.leaves) or not name
 
 
-def _base(launch: Launch, reading: Reading) -> Settings:
-    """--config-name, or the script's own in its `conf` folder; one that only the container has is a warning."""
+def _config(launch: Launch, name: str, reading: Reading) -> Settings:
+    """A config of the folder that --config-path names, or of `conf` beside the script; one that only the container has is a warning."""
     flags = launch.arguments.flags
-    named = flags("config_name") or flags("cn")
-    name = _first(named) if named is not None and named.value is not True else DEFAULT_CONFIGS.get(launch.program.removesuffix(".py"), "")
-    if not name:
-        return Settings()
-    name = name if name.endswith((".yaml", ".yml")) else f"{name}.yaml"
+    stated = flags.first("config_path", "config_dir", "cp", "cd")
+    folders = [_first(stated)] if stated is not None and stated.value is not True else []
+    folders.append("conf")
     beside = launch.path.rpartition("/")[0]
-    folders = [_folder(launch)] if _folder(launch) else []
-    folders += [f"{beside}/{folder}" if beside and not folder.startswith("/") else folder for folder in (*folders, "conf")]
-    for folder in folders:
-        path = f"{folder.rstrip('/')}/{name}"
+    places = [f"{beside}/{folder}" for folder in folders if beside and not folder.startswith("/")] + folders
+    paths = [f"{folder.rstrip('/')}/{name}" + ("" if name.endswith((".yaml", ".yml")) else ".yaml") for folder in places]
+    for path in paths:
         try:
             launch.files.text(path)
         except FileError:
             continue
         return launch.settings_of(path, reading)
-    return launch.settings_of(f"{folders[0]}/{name}", reading)
+    return launch.settings_of(paths[0], reading)
 
 
 def _first(stated: Stated) -> str:

@@ -26,6 +26,8 @@ class Options:
     whose: str = "Megatron-LM"
     dropout: float | None = 0.1
     """M TransformerConfig.hidden_dropout, attention_dropout; None where the model's own config decides."""
+    complete: bool = True
+    """Whether all settings are at hand; else what is not stated is not the framework's default."""
     amp: str = ""
     """A recipe of autocast in the place of Megatron's 16-bit weights."""
     known: dict[str, object] = field(default_factory=dict)

@@ -66,6 +66,8 @@ def _recipe(options: Options) -> None:
         options.state("precision.recipe", options.amp, "bf16", "fp16")
         return
     recipe = "megatron-fp16" if half else "megatron-bf16" if options.on("bf16") else "fp32"
+    if recipe == "fp32" and not options.complete:
+        return
     options.state("precision.recipe", recipe, "fp16" if half else "bf16" if options.on("bf16") else "")
     if recipe == "fp32":
         return

@@ -39,7 +39,7 @@ def read_step(options: Options) -> None:
     apply(ROWS, options, options.reading)
     for name, path in SWITCHES.items():
         options.state(path, options.on(name) or None, name)
-    if options.dropout is not None:
+    if options.dropout is not None and options.complete:
         for path in ("dropout.attention", "dropout.hidden"):
             options.reading.default(path, options.dropout, options.whose)
     _attention(options)
