@@ -95,9 +95,9 @@ def canonical_of(settings: Settings) -> Settings:
     groups = leaves.get("num_query_groups")
     if groups is not None and groups.value is not None:
         leaves["group_query_attention"] = Stated(True, groups.place)
-    for switch in ("finetune",):
-        if (stated := settings(f"checkpoint.{switch}")) is not None:
-            leaves[switch] = stated
+    tuned = settings("checkpoint.finetune")
+    if tuned is not None:
+        leaves["finetune"] = tuned
     kind = settings("optimizer.optimizer")
     if kind is not None:
         leaves["optimizer"] = kind

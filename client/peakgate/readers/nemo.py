@@ -23,6 +23,20 @@ from peakgate.readers.settings import Settings
 
 OWN = ("micro_batch_size", "tensor_model_parallel_size", "encoder_seq_length", "megatron_amp_O2", "global_batch_size", "mcore_gpt")
 WHOSE = "NeMo"
+OTHER = (
+    "mm_cfg",
+    "vision",
+    "unet_config",
+    "unet",
+    "patch_dim",
+    "img_h",
+    "cond_stage_config",
+    "nerf",
+    "first_stage_config",
+    "vision_pretraining",
+)
+"""Settings that only models of pictures, video and space have."""
+
 DEFAULT_CONFIGS = {
     "megatron_gpt_pretraining": "megatron_gpt_config",
     "megatron_bert_pretraining": "megatron_bert_config",
@@ -156,6 +170,10 @@ def _amp(config: Settings) -> str:
 
 def _described(options: Options, config: Settings, place: Place) -> bool:
     """Whether the config holds the model's sizes; one that is restored has them inside its archive."""
+    other = next((name for name in OTHER if config.has(f"model.{name}")), "")
+    if other:
+        options.reading.cannot_say("a model of pictures, sound or video", replace(place, key=f"model.{other}"))
+        return False
     if options("hidden_size") is not None:
         return True
     restored = config.first("model.restore_from_path", "restore_from_path")

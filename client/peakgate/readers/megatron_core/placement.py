@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from peakgate.readers.convert import number, positive
 from peakgate.readers.launch import Launch
 from peakgate.readers.megatron_core.model import T5, layers_of
@@ -43,6 +45,7 @@ def read_placement(options: Options, kind: str, world: int | None) -> None:
     apply(ROWS, options, options.reading)
     if options.size("tensor_model_parallel_size", 1) > 1:  # M validate_args switches it off without tensor parallelism
         options.state("parallelism.sequence_parallel", options.on("sequence_parallel") or None, "sequence_parallel")
+    world = world or _smallest_world(options)
     _context(options)
     _virtual(options, kind)
     _stage_layers(options, kind)
@@ -63,6 +66,20 @@ def model_degree(options: Options) -> int:
 def data_degree(options: Options, world: int | None) -> int:
     """Data parallel ranks; 1 where the world is not known, as the server takes the smallest world."""
     return max(1, (world or 0) // model_degree(options))
+
+
+def _smallest_world(options: Options) -> int | None:
+    """Ranks that the experts need beside the model's own degrees, where nobody says how many there are.
+
+    Megatron-LM megatron/core/parallel_state.py: the expert degree divides data × context × tensor.
+    """
+    degree, expert = model_degree(options), options.size("expert_model_parallel_size", 1)
+    reach = degree // options.size("pipeline_model_parallel_size", 1)
+    if expert == 1 or reach % expert == 0:
+        return None
+    world = degree * (expert // math.gcd(reach, expert))
+    options.reading.default("parallelism.world_size", world, "peakgate: the smallest world that the degrees allow")
+    return world
 
 
 def _context(options: Options) -> None:

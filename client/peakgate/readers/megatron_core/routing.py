@@ -38,6 +38,9 @@ def experts_of(options: Options) -> int:
 
 def routed_block(options: Options, *, gated: bool) -> tuple[str, tuple[str, ...]] | None:
     """The block of a routed model, or of one with latent attention, and what decided it; None for a plain one."""
+    if options.on("multi_latent_attention") and not experts_of(options):
+        options.cannot_say("latent attention is counted in routed models alone", "multi_latent_attention")
+        return None
     if options.on("multi_latent_attention"):
         grouped = options.word("moe_router_score_function") == "sigmoid" or options.on("moe_router_enable_expert_bias")
         names = ("moe_router_score_function", "moe_router_enable_expert_bias", "multi_latent_attention")
@@ -52,7 +55,7 @@ def routed_block(options: Options, *, gated: bool) -> tuple[str, tuple[str, ...]
 
 def read_latent(options: Options) -> None:
     """States ranks and widths of latent attention."""
-    if not options.on("multi_latent_attention"):
+    if not options.on("multi_latent_attention") or not experts_of(options):
         return
     options.state(MLA + "q_lora_rank", options.whole("q_lora_rank") or 0, "q_lora_rank")
     for name, path in LATENT.items():
