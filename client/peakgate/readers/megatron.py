@@ -117,7 +117,7 @@ def _activation(config: Settings) -> dict[str, Stated]:
 
 def _kind(launch: Launch, options: Options) -> str:
     """Which model the program builds."""
-    program = _program(launch)
+    program = _program(launch) or launch.config_file.lower()
     if (
         options("hybrid_layer_pattern") is not None
         or options("hybrid_override_pattern") is not None
@@ -126,7 +126,7 @@ def _kind(launch: Launch, options: Options) -> str:
         return HYBRID
     if "t5" in program or options("decoder_seq_length") is not None:
         return T5
-    return BERT if "bert" in program or program == "pretrain_ict" else GPT
+    return BERT if "bert" in program or program == "pretrain_ict" or options("bert_no_binary_head") is not None else GPT
 
 
 def _frame(launch: Launch, options: Options) -> None:

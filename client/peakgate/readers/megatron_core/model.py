@@ -36,7 +36,7 @@ def read_model(options: Options, kind: str) -> None:
     _layers(options, kind)
     apply(ROWS, options, options.reading)
     _heads(options)
-    _gated_width(options)
+    _inner_width(options)
     _vocabulary(options)
     _positions(options, kind)
     tied = not options.on("untie_embeddings_and_output_weights")
@@ -128,11 +128,11 @@ def _heads(options: Options) -> None:
         options.state(SIZE + "head_dim", options.whole("kv_channels"), "kv_channels")
 
 
-def _gated_width(options: Options) -> None:
-    """M validate_args: two thirds of 4h, to a multiple of 64, with --swiglu."""
+def _inner_width(options: Options) -> None:
+    """M validate_args: 4h, and two thirds of it to a multiple of 64 with --swiglu."""
     hidden = options.whole("hidden_size")
-    if options("ffn_hidden_size") is None and hidden and options.on("swiglu"):
-        options.state(SIZE + "ffn_hidden_size", int((4 * hidden * 2 / 3) / 64) * 64 or 64)
+    if options("ffn_hidden_size") is None and hidden:
+        options.state(SIZE + "ffn_hidden_size", int((4 * hidden * 2 / 3) / 64) * 64 or 64 if options.on("swiglu") else 4 * hidden)
 
 
 def _vocabulary(options: Options) -> None:

@@ -149,7 +149,7 @@ def _sharding(options: Options, world: int | None) -> None:
         options.state("parallelism.shard_degree", max(1, ranks // instances), "num_distributed_optimizer_instances")
 
 
-FSDP_STRATEGIES = {"no_shard": "ddp", "optim": "zero1", "optim_grads": "zero2", "optim_grads_params": "zero3"}
+FSDP_STRATEGIES = {"no_shard": "ddp", "optim": "zero1", "optim_grads": "zero2", "optim_grads_params": "fsdp"}
 """M --data-parallel-sharding-strategy."""
 
 

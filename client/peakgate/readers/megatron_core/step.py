@@ -57,11 +57,14 @@ def _attention(options: Options) -> None:
         return
     if backend:
         options.reading.warnings.append(f"attention_backend: {backend[:40]!r} is unknown ({options.place('attention_backend')})")
+    local = options.word("transformer_impl") == "local"
     name = next((name for name in ("use_flash_attn", "use_flash_attn_v2", "use_flash_attn_triton") if options.on(name)), "")
     if name:
         options.state("attention.implementation", "flash", name)
-        if options.word("transformer_impl") == "local":
+        if local:
             options.cannot_say("flash attention without Transformer Engine", name)
+    elif local:  # megatron/core/transformer/dot_product_attention.py
+        options.reading.default("attention.implementation", "eager", options.whose)
 
 
 def _recompute(options: Options) -> None:
