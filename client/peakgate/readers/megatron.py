@@ -6,6 +6,7 @@ core 0.12. Megatron-DeepSpeed: `megatron_deepspeed.py`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from peakgate.readers.launch import Launch
@@ -46,8 +47,14 @@ PROGRAMS = (
     "pretrain_ict",
     "pretrain_vlm",
 )
-TEST_CASE, ENVIRONMENT = "MODEL_ARGS", "ENV_VARS"
-"""Sections of tests/functional_tests/test_cases/*/model_config.yaml."""
+TEST_CASE = "MODEL_ARGS"
+"""A section of tests/functional_tests/test_cases/*/model_config.yaml."""
+
+NO_TRAINING = re.compile(r"generat|inference|server|convert|export|preprocess|eval|prompt|quantize|prune|merge|split|analyz")
+"""In the names of programs that take the same flags."""
+
+TASKS = {"MNLI": "bert", "QQP": "bert", "RACE": "bert"}
+"""Tasks of tasks/main.py that train, each a BERT with a head of classes (tasks/glue/finetune.py, tasks/race/finetune.py)."""
 
 
 class MegatronReader:
@@ -56,10 +63,13 @@ class MegatronReader:
     name = "megatron"
 
     def recognises(self, launch: Launch) -> bool:
-        """By the program and a flag or two of its own; a config by its sections."""
+        """By the program and a flag or two of its own; a config by its sections. Servers, converters and evaluations train nothing."""
         if not launch.words:
             return launch.config.has(TEST_CASE) or (launch.config.has("language_model") and launch.config.has("model_parallel"))
         flags = launch.arguments.flags
+        task = flags("task")
+        if NO_TRAINING.search(launch.program.lower()) or (task is not None and task.text.upper() not in TASKS):
+            return False
         if flags("yaml_cfg") is not None and _program(launch) in PROGRAMS:
             return True
         known = sum(1 for name in SIGNATURE if flags(name) is not None)
@@ -73,7 +83,7 @@ class MegatronReader:
         _frame(launch, options)
         if is_deepspeed(options):
             read_core(options, kind, world, states=False)
-            read_deepspeed(options, launch)
+            read_deepspeed(options, launch, world)
         else:
             read_core(options, kind, world)
         return reading
@@ -124,8 +134,12 @@ def _kind(launch: Launch, options: Options) -> str:
         or program in ("pretrain_mamba", "pretrain_hybrid")
     ):
         return HYBRID
-    if "t5" in program or options("decoder_seq_length") is not None:
+    stacks = options("decoder_num_layers") is not None or (options("decoder_seq_length") is not None and options("num_layers") is None)
+    if "t5" in program or stacks:
         return T5
+    if options.word("task").upper() in TASKS:
+        options.state("model.transformer.head", "classification", "task")
+        return TASKS[options.word("task").upper()]
     return BERT if "bert" in program or program == "pretrain_ict" or options("bert_no_binary_head") is not None else GPT
 
 
@@ -136,8 +150,8 @@ def _frame(launch: Launch, options: Options) -> None:
     reading.state("framework.name", "deepspeed" if is_deepspeed(options) else "megatron", place)
     if options.on("perform_rl_step"):
         options.state("method.name", "grpo", "perform_rl_step")
-    elif options.on("sft"):
-        options.state("method.name", "sft", "sft")
+    elif options.on("sft") or options("task") is not None:
+        options.state("method.name", "sft", "sft", "task")
     else:
         reading.default("method.name", "pretrain", "Megatron-LM")
     if launch.program == "pretrain_vlm.py":

@@ -65,6 +65,9 @@ FLAGS = {
 }
 """Flags of run_recipe.py and of scripts/performance -> field of ConfigContainer."""
 
+PACKS = ("dataset.enable_offline_packing", "dataset.packed_sequence", "dataset.enable_in_batch_packing")
+"""Fine-tuning packs its sequences unless one of these is false (recipes/common.py, _sft_common); unpacked ones are padded."""
+
 SCRIPTS = ("run_recipe.py", "run_script.py", "setup_experiment.py", "launch_with_nemo_run.py", "train.sh", "launch_with_sbatch.sh")
 NAMED = ("recipe", "model", "model_recipe_name", "mr", "factory")
 CONFIG_FILES = ("config_file", "config", "yaml")
@@ -213,6 +216,9 @@ def _method(options: Options, launch: Launch, recipe: Recipe | None, name: str, 
         options.reading.state("method.name", "sft" if fine else "pretrain", place)
     elif (tuned := options("finetune")) is not None and flag_of(tuned):
         options.reading.state("method.name", "sft", tuned.place)
+    if fine and (packs := stated.first(*PACKS)) is not None and not flag_of(packs):
+        options.reading.state("batch.packed", False, packs.place)
+        options.reading.state("batch.sequence_length_is", "cap", packs.place)
     read_lora(options, stated, place, on=adapters, method="dora" if "dora" in task else "lora")
 
 

@@ -30,6 +30,9 @@ ROWS = (
     Row("gradient_accumulation_steps", "batch.gradient_accumulation_steps", positive),
 )
 
+UNKNOWN = -1
+"""The stage is in a file that is not at hand."""
+
 MIXED_LAYERS = "every second layer is routed (--expert-interval)"
 
 
@@ -38,12 +41,16 @@ def is_deepspeed(options: Options) -> bool:
     return options.on("deepspeed")
 
 
-def read_deepspeed(options: Options, launch: Launch) -> None:
+def read_deepspeed(options: Options, launch: Launch, world: int | None) -> None:
     """States what DeepSpeed decides; its JSON is what the engine goes by, the flags what Megatron builds."""
     config = _config(options, launch)
     _precision(options, config)
+    if world is None and config("gradient_accumulation_steps") is not None:
+        options.reading.fields.pop("batch.gradient_accumulation_steps", None)
     if config("zero_optimization.stage") is None:
         stage = options.count("zero_stage")
+        if stage is None and options("ds_config") is not None and not config.leaves:
+            stage = UNKNOWN
         names = {0: "ddp", 1: "zero1", 2: "zero2", 3: "zero3"}
         options.state("parallelism.sharding", names.get(1 if stage is None else stage), "zero_stage")
     elif (stage := options.count("zero_stage")) is not None and config("zero_optimization.stage") is not None:

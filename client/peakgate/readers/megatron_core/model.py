@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import math
 
-from peakgate.readers.convert import positive
 from peakgate.readers.megatron_core.options import Options
 from peakgate.readers.megatron_core.patterns import hybrid_layers
 from peakgate.readers.megatron_core.routing import read_latent, read_routing, routed_block
-from peakgate.readers.reading import Row, apply
 
 SIZE = "model.transformer."
 GPT, BERT, T5, HYBRID = "gpt", "bert", "t5", "hybrid"
 
-ROWS = (
-    Row("hidden_size", SIZE + "hidden_size", positive),
-    Row("num_attention_heads", SIZE + "heads", positive),
-    Row("ffn_hidden_size", SIZE + "ffn_hidden_size", positive),
-    Row("mtp_num_layers", SIZE + "mtp_layers", positive),
-)
+SIZES = {
+    "hidden_size": SIZE + "hidden_size",
+    "num_attention_heads": SIZE + "heads",
+    "ffn_hidden_size": SIZE + "ffn_hidden_size",
+    "mtp_num_layers": SIZE + "mtp_layers",
+}
 
 GATES = ("swiglu", "quick_geglu", "gated_linear_unit")
 PLAIN_VOCABULARY = 128
@@ -34,7 +32,7 @@ def read_model(options: Options, kind: str) -> None:
     """States the transformer."""
     _block(options, kind)
     _layers(options, kind)
-    apply(ROWS, options, options.reading)
+    options.sizes(SIZES)
     _heads(options)
     _inner_width(options)
     _vocabulary(options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -99,6 +99,11 @@ class Options:
         """Notes a field at the place of the first of the names; None says nothing."""
         if value is not None:
             self.reading.state(path, value, self.place(*names))
+
+    def sizes(self, paths: Mapping[str, str]) -> None:
+        """Notes whole numbers above 0: setting -> field."""
+        for name, path in paths.items():
+            self.state(path, self.whole(name), name)
 
     def cannot_say(self, what: str, *names: str) -> None:
         """Notes something that has no field."""

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import math
 
-from peakgate.readers.convert import number, positive
+from peakgate.readers.convert import positive
 from peakgate.readers.launch import Launch
 from peakgate.readers.megatron_core.model import T5, layers_of
 from peakgate.readers.megatron_core.options import Options
 from peakgate.readers.megatron_core.patterns import stages
 from peakgate.readers.megatron_core.routing import experts_of
 from peakgate.readers.place import Stated
-from peakgate.readers.reading import Row, apply
 
-ROWS = (
-    Row("tensor_model_parallel_size", "parallelism.tensor", positive),
-    Row("pipeline_model_parallel_size", "parallelism.pipeline", positive),
-    Row("context_parallel_size", "parallelism.context", positive),
-    Row("expert_model_parallel_size", "parallelism.expert", positive),
-    Row("micro_batch_size", "batch.micro_batch_size", positive),
-    Row("eval_micro_batch_size", "evaluate.micro_batch_size", positive),
-    Row("moe_expert_rank_capacity_factor", "parallelism.expert_imbalance", lambda stated: max(1.0, number(stated))),
-)
+SIZES = {
+    "tensor_model_parallel_size": "parallelism.tensor",
+    "pipeline_model_parallel_size": "parallelism.pipeline",
+    "context_parallel_size": "parallelism.context",
+    "expert_model_parallel_size": "parallelism.expert",
+    "micro_batch_size": "batch.micro_batch_size",
+    "eval_micro_batch_size": "evaluate.micro_batch_size",
+}
+DEGREES = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "ds_sequence_parallel_size")
 
 CONTEXT_TYPES = {"p2p": "ring", "a2a": "ulysses", "allgather": "all-gather", "all_gather": "all-gather"}
 """M --cp-comm-type."""
@@ -42,7 +41,7 @@ def world_of(launch: Launch) -> int | None:
 
 def read_placement(options: Options, kind: str, world: int | None) -> None:
     """States degrees, stages and batches."""
-    apply(ROWS, options, options.reading)
+    options.sizes(SIZES)
     if options.size("tensor_model_parallel_size", 1) > 1:  # M validate_args switches it off without tensor parallelism
         options.state("parallelism.sequence_parallel", options.on("sequence_parallel") or None, "sequence_parallel")
     world = world or _smallest_world(options)
@@ -56,11 +55,7 @@ def read_placement(options: Options, kind: str, world: int | None) -> None:
 
 def model_degree(options: Options) -> int:
     """Ranks that hold one copy of the model: tensor × pipeline × context (and DeepSpeed's sequence parallel) degrees."""
-    names = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "ds_sequence_parallel_size")
-    degree = 1
-    for name in names:
-        degree *= options.size(name, 1)
-    return degree
+    return math.prod(options.size(name, 1) for name in DEGREES)
 
 
 def data_degree(options: Options, world: int | None) -> int:
@@ -206,15 +201,16 @@ def _accumulation(options: Options, world: int | None) -> None:
     total, name = options.whole("global_batch_size"), "global_batch_size"
     schedule = options("step_batch_size_schedule")
     if schedule is not None:  # "0:384 200B:768": the last one is the largest, and stays
-        last = schedule.text[:1000].split()[-1:] or [""]
+        parts = [str(each) for each in schedule.value] if isinstance(schedule.value, list) else schedule.text[:1000].split()
+        last = parts[-1:] or [""]
         final = Stated(last[0].rpartition(":")[2].strip("'\""), schedule.place)
         try:
             total, name = positive(final), "step_batch_size_schedule"
         except ValueError:
             options.reading.warnings.append(f"step_batch_size_schedule: {schedule.text[:80]!r} cannot be read ({schedule.place})")
     micro = options.whole("micro_batch_size")
-    if total is None or micro is None:
-        return
+    if total is None or micro is None or any(options(degree) is not None and options.count(degree) is None for degree in DEGREES):
+        return  # a degree that cannot be read leaves the data degree open
     step = micro * data_degree(options, world)
     if total % step:
         other = options.place("micro_batch_size")

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from peakgate.readers.convert import positive
 from peakgate.readers.megatron_core.options import Options
 from peakgate.readers.megatron_core.patterns import frequency
-from peakgate.readers.reading import Row, apply
 
 SIZE = "model.transformer."
 MLA = SIZE + "mla."
 
-ROUTED = (
-    Row("num_experts", SIZE + "experts", positive),
-    Row("moe_ffn_hidden_size", SIZE + "expert_ffn_hidden_size", positive),
-)
+ROUTED = {"num_experts": SIZE + "experts", "moe_ffn_hidden_size": SIZE + "expert_ffn_hidden_size"}
 LATENT_DEFAULTS = {"kv_lora_rank": 32, "qk_pos_emb_head_dim": 64, "qk_head_dim": 128, "v_head_dim": 128}
 """M _add_mla_args; --q-lora-rank is None: the query is not compressed."""
 
@@ -69,7 +64,7 @@ def read_routing(options: Options) -> None:
         options.cannot_say("different numbers of experts in different layers are not counted", "num_experts")
     if not experts_of(options):
         return
-    apply(ROUTED, options, options.reading)
+    options.sizes(ROUTED)
     options.state(SIZE + "experts_per_token", options.size("moe_router_topk", TOP_K), "moe_router_topk")
     _shared(options)
     _dense_layers(options)
@@ -118,7 +113,7 @@ def _pattern(value: object) -> list[int] | int:
 def read_dispatch(options: Options) -> None:
     """How tokens reach the experts of other ranks; the memory model exchanges them (alltoall) and routes evenly."""
     many = options.size("expert_model_parallel_size", 1)
-    kind = options.word("moe_token_dispatcher_type", "allgather")
+    kind = options.word("moe_token_dispatcher_type", "alltoall" if options.on("deepspeed") else "allgather")
     if many > 1 and kind == "allgather":
         options.cannot_say("tokens of all expert parallel ranks are gathered on each (allgather dispatcher)", "moe_token_dispatcher_type")
     elif many > 1 and (kind == "flex" or options.on("moe_enable_deepep")):

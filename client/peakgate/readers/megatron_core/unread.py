@@ -37,6 +37,7 @@ STATED = {
     "experimental_attention_variant": "another kind of attention",
     "linear_attention_freq": "linear attention in some layers",
     "moe_latent_size": "experts of a narrower width than the model's",
+    "model_provider": "a model that a provider puts together",
     "language_model_type": "a vision tower beside the language model",
     "vision_model_type": "a vision tower beside the language model",
     "kitchen_config_file": "products of the Kitchen library",
