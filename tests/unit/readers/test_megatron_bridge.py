@@ -97,7 +97,8 @@ def test_a_presets_sizes_cannot_be_changed() -> None:
 def test_a_config_describes_a_model() -> None:
     """Sizes without a recipe are a transformer."""
     config = """
-model: {num_layers: 4, hidden_size: 256, num_attention_heads: 8, num_query_groups: 2, gated_linear_unit: true, position_embedding_type: rope,
+model: {num_layers: 4, hidden_size: 256, num_attention_heads: 8, num_query_groups: 2, gated_linear_unit: true,
+  position_embedding_type: rope,
   share_embeddings_and_output_weights: false, add_bias_linear: false}
 train: {micro_batch_size: 2, global_batch_size: 8, train_iters: 10}
 dataset: {seq_length: 512}
