@@ -53,6 +53,12 @@ TEST_CASE = "MODEL_ARGS"
 NO_TRAINING = re.compile(r"generat|inference|server|convert|export|preprocess|eval|prompt|quantize|prune|merge|split|analyz")
 """In the names of programs that take the same flags."""
 
+OTHERS = ("megatron", "swift", "swift.cli.main")
+"""ms-swift's commands take Megatron's flags beside a model's name."""
+
+SEES = re.compile(r"(^|[/_\-])(vlm?|vision|multimodal|clip|llava)([/_.\-]|$)")
+"""In the paths of programs that train a vision tower beside the language model."""
+
 TASKS = {"MNLI": "bert", "QQP": "bert", "RACE": "bert"}
 """Tasks of tasks/main.py that train, each a BERT with a head of classes (tasks/glue/finetune.py, tasks/race/finetune.py)."""
 
@@ -68,7 +74,7 @@ class MegatronReader:
             return launch.config.has(TEST_CASE) or (launch.config.has("language_model") and launch.config.has("model_parallel"))
         flags = launch.arguments.flags
         task = flags("task")
-        if NO_TRAINING.search(launch.program.lower()) or (task is not None and task.text.upper() not in TASKS):
+        if launch.program in OTHERS or NO_TRAINING.search(launch.program.lower()) or (task is not None and task.text.upper() not in TASKS):
             return False
         if flags("yaml_cfg") is not None and _program(launch) in PROGRAMS:
             return True
@@ -154,7 +160,7 @@ def _frame(launch: Launch, options: Options) -> None:
         options.state("method.name", "sft", "sft", "task")
     else:
         reading.default("method.name", "pretrain", "Megatron-LM")
-    if launch.program == "pretrain_vlm.py":
+    if SEES.search(launch.path.lower()):
         reading.cannot_say("a vision tower beside the language model", place)
     off = [launch.environment(name) for name in ("NVTE_FLASH_ATTN", "NVTE_FUSED_ATTN")]
     if all(stated is not None and stated.text == "0" for stated in off) and off[0] is not None and options("attention_backend") is None:

@@ -271,10 +271,17 @@ def test_what_trains_nothing_is_not_recognised(program: str) -> None:
     assert not MegatronReader().recognises(a_launch(f"tasks/main.py {SIZES} --task LAMBADA"))
 
 
+@pytest.mark.parametrize("program", ["pretrain_vlm.py", "examples/multimodal/train.py", "finetune_qwen_vl.py"])
+def test_a_vision_tower_is_said(program: str) -> None:
+    """By the name of the program or its folder."""
+    assert "vision" in read(MegatronReader(), a_launch(f"{program} {SIZES}")).unread[0]
+
+
 def test_other_programs_are_not_recognised() -> None:
     """A few flags that others have too are not enough."""
     assert not MegatronReader().recognises(a_launch("train.py --num-layers 3 --micro-batch-size 2"))
     assert not MegatronReader().recognises(a_launch("echo"))
+    assert not MegatronReader().recognises(a_launch(f"megatron sft --model Qwen/Qwen2.5-7B {SIZES}"))
 
 
 NAMES = st.sampled_from(

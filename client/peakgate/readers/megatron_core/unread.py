@@ -44,6 +44,7 @@ STATED = {
     "kitchen_recipe_number": "products of the Kitchen library",
     "te_precision_config_file": "formats that differ from layer to layer",
     "logits_load_dir": "distillation from stored logits",
+    "lora_rank": "adapters of a fork of Megatron-LM",
     "kd_teacher_load": "distillation from a teacher",
     "load_teacher": "distillation from a teacher",
     "export_kd_teacher_load": "distillation from a teacher",
