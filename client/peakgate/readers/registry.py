@@ -9,7 +9,10 @@ from peakgate.readers.huggingface import HuggingFace
 from peakgate.readers.launch import Reader
 from peakgate.readers.litgpt import Litgpt
 from peakgate.readers.llamafactory import LlamaFactory
+from peakgate.readers.megatron import MegatronReader
+from peakgate.readers.megatron_bridge import MegatronBridgeReader
 from peakgate.readers.ms_swift import MsSwift
+from peakgate.readers.nemo import NemoReader
 from peakgate.readers.openrlhf import OpenRlhf
 from peakgate.readers.plain import Plain
 from peakgate.readers.stated import StatedReader
@@ -19,6 +22,9 @@ from peakgate.readers.trl import Trl
 from peakgate.readers.verl import Verl
 
 READERS: tuple[Reader, ...] = (
+    MegatronReader(),
+    MegatronBridgeReader(),
+    NemoReader(),
     Torchtitan(),
     Torchtune(),
     Litgpt(),
