@@ -13,6 +13,7 @@ from peakgate.readers.huggingface import deepspeed_of
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import dtype_of
 from peakgate.readers.named_model import name_model
+from peakgate.readers.not_training import trains
 from peakgate.readers.peft import read_adapters
 from peakgate.readers.place import Stated
 from peakgate.readers.plain_flags import state_checkpoints, state_micro_batch, state_sequence
@@ -35,6 +36,8 @@ class DeepSpeed:
 
     def recognises(self, launch: Launch) -> bool:
         """By DeepSpeed's own flags, its launcher, or the keys of its configuration."""
+        if not trains(launch.program):
+            return False
         flags = launch.arguments.flags
         if any(flags(name) is not None for name in ("deepspeed", "deepspeed_config", "ds_config", "zero_stage")):
             return True

@@ -65,6 +65,7 @@ BEYOND = {
     f"{ZERO}.zero_quantized_nontrainable_weights": "frozen weights that ZeRO++ keeps in 8 bits",
     f"{ZERO}.zero_quantized_gradients": "gradients that ZeRO++ reduces in 4 bits",
     f"{ZERO}.offload_optimizer.super_offload": "SuperOffload",
+    f"{ZERO}.zenflow": "ZenFlow",
     "compression_training": "compression in training",
     "quantize_training.enabled": "quantisation in training",
     "hybrid_engine.enabled": "the hybrid engine for generation",

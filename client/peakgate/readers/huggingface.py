@@ -10,6 +10,7 @@ from peakgate.readers import accelerate, deepspeed_config
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import Mixed, mixed_of, state_precision
 from peakgate.readers.named_model import name_model
+from peakgate.readers.not_training import trains
 from peakgate.readers.peft import read_adapters
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.plain_flags import BATCHES, MICRO_BATCHES
@@ -17,7 +18,7 @@ from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 from peakgate.readers.trainer import read_arguments
 from peakgate.readers.trainer_lengths import script_of, state_lengths
-from peakgate.readers.trainer_settings import file_of, settings_of, truth
+from peakgate.readers.trainer_settings import file_of, settings_of, switched_on, truth
 
 SURE = ("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_checkpointing_kwargs")
 LIKELY = (
@@ -59,7 +60,9 @@ class HuggingFace:
         """By the names of the example scripts, or of arguments."""
         settings = settings_of(launch, Reading())
         if script_of(launch.program)[1] is not None:
-            return True
+            return switched_on(settings, "do_train") is not None or switched_on(settings, "do_eval", "do_predict") is None
+        if not trains(launch.program):
+            return False
         if any(settings(name) is not None for name in NOT_TRAINER):
             return False
         if any(settings(name) is not None for name in SURE):

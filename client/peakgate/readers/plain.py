@@ -9,6 +9,7 @@ from peakgate.readers.convert import positive
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import DTYPES
 from peakgate.readers.named_model import NAMES, name_model
+from peakgate.readers.not_training import trains
 from peakgate.readers.peft import base_of, read_adapters
 from peakgate.readers.place import Place
 from peakgate.readers.plain_flags import BATCHES, MICRO_BATCHES, SEQUENCES, state_checkpoints, state_micro_batch, state_sequence
@@ -45,7 +46,7 @@ class Plain:
 
     def recognises(self, launch: Launch) -> bool:
         """A program with a model, and with a batch or a sequence."""
-        if not launch.words:
+        if not launch.words or not trains(launch.program):
             return False
         settings = settings_of(launch, Reading())
         named = any(settings(name) is not None for name in NAMES)

@@ -11,6 +11,7 @@ from peakgate.readers import accelerate
 from peakgate.readers.huggingface import LIKELY, SURE, half, read_placement
 from peakgate.readers.launch import Launch
 from peakgate.readers.named_model import NAMES, name_model
+from peakgate.readers.not_training import trains
 from peakgate.readers.peft import Base, read_adapters
 from peakgate.readers.place import FLAG, Place
 from peakgate.readers.reading import Reading
@@ -43,7 +44,7 @@ class Trl:
         method = method_of(launch, settings)
         if _is_command(launch):
             return bool(method) and method not in OTHER_COMMANDS
-        return bool(method) and any(settings(name) is not None for name in OFTEN)
+        return bool(method) and trains(launch.program) and any(settings(name) is not None for name in OFTEN)
 
     def read(self, launch: Launch) -> Reading:
         """What the command, its file and accelerate's say."""
