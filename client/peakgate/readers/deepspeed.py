@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from peakgate.readers import deepspeed_config
 from peakgate.readers.convert import one_of, positive, whole
-from peakgate.readers.huggingface import deepspeed_of
+from peakgate.readers.huggingface import deepspeed_of, state_cast_adapters
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import dtype_of
 from peakgate.readers.named_model import name_model
@@ -61,7 +61,8 @@ class DeepSpeed:
         state_attention(settings, reading)
         state_checkpoints(settings, reading)
         _activations(config, reading)
-        read_adapters(settings, reading, dtype=dtype)
+        if read_adapters(settings, reading, dtype=dtype) is not None:
+            state_cast_adapters(reading)
         return reading
 
 

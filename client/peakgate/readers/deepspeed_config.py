@@ -36,6 +36,7 @@ ROWS = (
     Row(f"{ZERO}.stage3_gather_fp16_weights_on_model_save", "save.full_state_dict", flag),
     Row(f"{ZERO}.gather_16bit_weights_on_model_save", "save.full_state_dict", flag),
     Row("tensor_parallel.autotp_size", "parallelism.tensor", positive),
+    Row("sequence_parallel_size", "parallelism.context", positive),
     Row("compile.enabled", "framework.compile", flag),
 )
 

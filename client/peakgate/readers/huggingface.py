@@ -80,8 +80,20 @@ class HuggingFace:
         state_lengths(settings, reading, launch.program)
         outside = accelerate.accelerate_settings(launch, reading)
         mixed = read_placement(settings, outside, launch, reading)
-        read_adapters(settings, reading, dtype=half(mixed))
+        if read_adapters(settings, reading, dtype=half(mixed)) is not None:
+            state_cast_adapters(reading)
+        if launch.program.endswith("_no_trainer.py"):
+            reading.default("optimizer.implementation", "foreach", "torch.optim.AdamW: foreach when none is named")
         return reading
+
+
+def state_cast_adapters(reading: Reading) -> None:
+    """DeepSpeed casts the whole module, adapters as well (runtime/engine.py: _configure_distributed_model)."""
+    recipe = str(reading.get("precision.recipe"))
+    if recipe.startswith("deepspeed-"):
+        reading.default(
+            "lora.adapter_dtype", "bfloat16" if recipe.endswith("bf16") else "float16", "deepspeed engine.py: the module is cast"
+        )
 
 
 def half(mixed: Mixed) -> str:

@@ -36,6 +36,7 @@ FLASH_SWITCHES = ("use_flash_attn", "use_flash_attention_2", "use_flash_attentio
 ROWS = (
     Row("per_device_train_batch_size", "batch.micro_batch_size", positive),
     Row("gradient_accumulation_steps", "batch.gradient_accumulation_steps", positive),
+    Row("tp_size", "parallelism.tensor", positive),
     Row("ddp_bucket_cap_mb", "framework.ddp.bucket_cap_mb", positive),
 )
 

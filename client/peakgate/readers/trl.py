@@ -8,12 +8,12 @@ checkpoints are reentrant), cli/accelerate_config.py.
 from __future__ import annotations
 
 from peakgate.readers import accelerate
-from peakgate.readers.huggingface import LIKELY, SURE, half, read_placement
+from peakgate.readers.huggingface import LIKELY, SURE, half, read_placement, state_cast_adapters
 from peakgate.readers.launch import Launch
 from peakgate.readers.named_model import NAMES, name_model
 from peakgate.readers.not_training import trains
 from peakgate.readers.peft import Base, read_adapters
-from peakgate.readers.place import FLAG, Place
+from peakgate.readers.place import DEFAULT, FLAG, Place
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 from peakgate.readers.trainer import read_arguments
@@ -62,7 +62,7 @@ class Trl:
         mixed = read_placement(settings, outside, launch, reading, bf16_by_default=before(settings) > DEFAULTS_FROM)
         explicit = launch.program in OFFICIAL or "trl" in launch.launchers or settings("use_peft") is not None
         base = read_adapters(settings, reading, dtype=half(mixed), explicit=explicit)
-        _adapters(base, half(mixed), reading)
+        _adapters(base, reading)
         state_method(method, settings, reading, place)
         _loss(method, settings, reading)
         if "vlm" in launch.program:
@@ -91,24 +91,24 @@ def _checkpoints(settings: Settings, reading: Reading) -> None:
         reading.state("offload.activations", "cpu", place)
 
 
-def _adapters(base: Base | None, dtype: str, reading: Reading) -> None:
+def _adapters(base: Base | None, reading: Reading) -> None:
     """Formats and dropout of TRL's adapters, and what ZeRO-3 changes for them."""
     if base is None:
         return
     rank = reading.fields.get("lora.rank")
-    if rank is not None and rank.place.kind == "default":
+    if rank is not None and rank.place.kind == DEFAULT:
         reading.fields.pop("lora.rank")
         reading.default("lora.rank", 16, "TRL model_config.py: lora_r=16")
     reading.default("lora.dropout", 0.05, "TRL model_config.py: lora_dropout=0.05")
     if base.place is not None:
         reading.default("lora.adapter_dtype", "bfloat16", "TRL: adapters of a quantised base")
         return
-    if reading.get("parallelism.sharding") == "zero3":
-        if dtype:
-            reading.default("lora.adapter_dtype", dtype, "TRL: adapters under ZeRO-3 have the base's format")
-        if reading.get("checkpointing.mode") == "full" and reading.fields["checkpointing.reentrant"].place.kind == "default":
-            reading.fields.pop("checkpointing.reentrant")
-            reading.default("checkpointing.reentrant", value=True, whose="TRL: adapters under ZeRO-3")
+    state_cast_adapters(reading)
+    reentrant = reading.fields.get("checkpointing.reentrant")
+    checkpointed = reading.get("checkpointing.mode") == "full"
+    if reading.get("parallelism.sharding") == "zero3" and checkpointed and (reentrant is None or reentrant.place.kind == DEFAULT):
+        reading.fields.pop("checkpointing.reentrant", None)
+        reading.default("checkpointing.reentrant", value=True, whose="TRL: adapters under ZeRO-3")
 
 
 def _loss(method: str, settings: Settings, reading: Reading) -> None:

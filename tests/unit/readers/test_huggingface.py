@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.readers.trainer_launch import a_launch
 
 from peakgate.readers.huggingface import HuggingFace
 from peakgate.readers.place import DEFAULT
 from peakgate.readers.reading import Reading
-from tests.unit.readers.trainer_launch import a_launch
 
 BASE = "train.py --model_name_or_path meta-llama/Llama-3.1-8B --per_device_train_batch_size 2 --output_dir out"
 READER = HuggingFace()
@@ -62,7 +62,7 @@ def test_a_checkpoint_in_float32_is_loaded_so() -> None:
         ("full_shard auto_wrap offload", "fsdp", None, "cpu"),
     ],
 )
-def test_words_of_fsdp(value: str, want_sharding: str, want_reshard: bool | None, want_offload: str | None) -> None:  # noqa: FBT001
+def test_words_of_fsdp(value: str, want_sharding: str, want_reshard: bool | None, want_offload: str | None) -> None:
     """The Trainer's own strategies; offloading takes the optimizer along."""
     found = read(f"--fsdp '{value}'")
     assert found.get("parallelism.sharding") == want_sharding
@@ -99,7 +99,13 @@ def test_names_of_optimizers(name: str, want_name: str, want_implementation: str
 
 @pytest.mark.parametrize(
     "flags",
-    ["--optim galore_adamw", "--attn_implementation flex_attention", "--label_smoothing_factor 0.1", "--auto_find_batch_size", "--use_unsloth True"],
+    [
+        "--optim galore_adamw",
+        "--attn_implementation flex_attention",
+        "--label_smoothing_factor 0.1",
+        "--auto_find_batch_size",
+        "--use_unsloth True",
+    ],
 )
 def test_what_no_field_can_say_leaves_the_answer_open(flags: str) -> None:
     """Nothing of it becomes something that it is not."""
@@ -144,7 +150,8 @@ def test_a_missing_config_leaves_the_answer_open() -> None:
 
 def test_buckets_that_are_auto_follow_the_models_width() -> None:
     """transformers fills them with the hidden size of a model whose configuration is at hand."""
-    zero = '{"zero_optimization": {"stage": 3, "reduce_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"}, "bf16": {"enabled": "auto"}}'
+    sizes = '"reduce_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"'
+    zero = f'{{"zero_optimization": {{"stage": 3, {sizes}}}, "bf16": {{"enabled": "auto"}}}}'
     files = {"m/config.json": '{"model_type": "llama", "hidden_size": 2048}', "ds.json": zero}
     launch = a_launch("python train.py --model_name_or_path m --deepspeed ds.json --bf16 --per_device_train_batch_size 1", files)
     found = READER.read(launch)
@@ -164,7 +171,7 @@ def test_buckets_that_are_auto_follow_the_models_width() -> None:
         ("", None, None, None),
     ],
 )
-def test_names_of_lengths(flags: str, want_length: int | None, want_packed: bool | None, want_kind: str | None) -> None:  # noqa: FBT001
+def test_names_of_lengths(flags: str, want_length: int | None, want_packed: bool | None, want_kind: str | None) -> None:
     """Blocks are filled, other sequences are padded or cut."""
     found = read(flags)
     assert found.get("batch.sequence_length") == want_length
@@ -198,7 +205,10 @@ def test_defaults_of_transformers_are_told_as_such() -> None:
         ("--use_lora False --lora_r 4", {}),
         ("--lora_rank 0", {}),
         ("--lora_r 16 --load_in_4bit", {"rank": 16, "base_dtype": "nf4"}),
-        ("--lora_r 16 --load_in_4bit --bnb_4bit_quant_type fp4 --bnb_4bit_use_double_quant", {"rank": 16, "base_dtype": "int4", "double_quant": True}),
+        (
+            "--lora_r 16 --load_in_4bit --bnb_4bit_quant_type fp4 --bnb_4bit_use_double_quant",
+            {"rank": 16, "base_dtype": "int4", "double_quant": True},
+        ),
         ("--lora_r 16 --load_in_8bit", {"rank": 16, "base_dtype": "int8"}),
         ("--lora_r 16 --dtype bfloat16 --use_dora", {"rank": 16, "base_dtype": "bfloat16", "method": "dora"}),
         ("--lora_r 8 --lora_target_modules q_proj,v_proj", {"rank": 8, "targets": ["q_proj", "v_proj"]}),
@@ -227,14 +237,14 @@ def test_modules_trained_whole_leave_the_answer_open() -> None:
         ("deepspeed main.py --per_device_train_batch_size 4 --zero_stage 3 --output_dir o", False),
     ],
 )
-def test_what_is_recognised(command: str, want: bool) -> None:  # noqa: FBT001
+def test_what_is_recognised(command: str, want: bool) -> None:
     """Trainer scripts that train."""
     assert READER.recognises(a_launch(command)) is want
 
 
 def test_liger_of_gemma_has_its_own_kernels() -> None:
     """geglu in place of swiglu; a switched off one is left out, the fused loss as well."""
-    flags = "--use_liger_kernel --liger_kernel_config '{\"rope\": false, \"fused_linear_cross_entropy\": false}'"
+    flags = '--use_liger_kernel --liger_kernel_config \'{"rope": false, "fused_linear_cross_entropy": false}\''
     launch = a_launch(f"python train.py --model_name_or_path google/gemma-2-2b --per_device_train_batch_size 1 {flags}")
     found = READER.read(launch)
     assert found.get("framework.fused_kernels") == ["geglu", "rms_norm"]
