@@ -13,14 +13,15 @@ from peakgate.readers.huggingface import deepspeed_of, state_cast_adapters
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import dtype_of
 from peakgate.readers.named_model import name_model
-from peakgate.readers.not_training import trains
+from peakgate.readers.not_training import state_other_method, trains
 from peakgate.readers.peft import read_adapters
 from peakgate.readers.place import Stated
 from peakgate.readers.plain_flags import state_checkpoints, state_micro_batch, state_sequence
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import switched_on, truth
 from peakgate.readers.trainer import state_attention
-from peakgate.readers.trainer_settings import settings_of, switched_on, truth
+from peakgate.readers.trainer_settings import settings_of
 
 OWN_KEYS = ("zero_optimization", "train_micro_batch_size_per_gpu")
 FORMATS = ("fp16", "bf16", "bfloat16", "optimizer.type")
@@ -51,6 +52,8 @@ class DeepSpeed:
         reading.default("framework.name", "deepspeed", "scripts that call deepspeed.initialize")
         name_model(settings, launch.files, reading)
         apply(DEGREES, settings, reading)
+        if launch.words:
+            state_other_method(launch.program, reading, launch.words[0].place)
         critic = settings("critic_model_name_or_path")
         if critic is not None:
             reading.cannot_say("an actor beside a critic, and the answers that it generates", critic.place)

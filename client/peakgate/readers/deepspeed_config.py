@@ -14,7 +14,7 @@ from peakgate.readers.named_model import hidden_size
 from peakgate.readers.place import DEFAULT, Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import switched_on, truth
+from peakgate.readers.switches import switched_on, truth
 
 ZERO = "zero_optimization"
 DEVICE = one_of({"none": None, "cpu": "cpu", "nvme": "nvme"})

@@ -12,7 +12,7 @@ from peakgate.readers.convert import one_of, positive
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import switched_on, truth
+from peakgate.readers.switches import switched_on, truth
 
 ATTENTION = {
     "eager": "eager",
@@ -188,7 +188,10 @@ BEYOND = {
 SWITCHES = {
     "auto_find_batch_size": "a batch size that is halved until it fits",
     "use_unsloth": "Unsloth's own kernels",
+    "use_lisa": "layers that are trained by turns",
 }
+PICTURES = ("vision_tower", "mm_vision_tower", "image_folder", "image_encoder_name_or_path", "multimodal")
+"""Arguments of LLaVA and its like."""
 
 
 def _beyond(settings: Settings, reading: Reading) -> None:
@@ -197,6 +200,9 @@ def _beyond(settings: Settings, reading: Reading) -> None:
         stated = settings(key)
         if stated is not None and stated.text.strip("0. "):
             reading.cannot_say(what, stated.place)
+    pictures = settings.first(*PICTURES)
+    if pictures is not None and truth(pictures) is not False:
+        reading.cannot_say("pictures among the tokens", pictures.place)
     for key, what in SWITCHES.items():
         if place := switched_on(settings, key):
             reading.cannot_say(what, place)

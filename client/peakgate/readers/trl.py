@@ -16,8 +16,9 @@ from peakgate.readers.peft import Base, read_adapters
 from peakgate.readers.place import DEFAULT, FLAG, Place
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import switched_on
 from peakgate.readers.trainer import read_arguments
-from peakgate.readers.trainer_settings import settings_of, switched_on
+from peakgate.readers.trainer_settings import settings_of
 from peakgate.readers.trl_lengths import state_lengths
 from peakgate.readers.trl_methods import COUNTED, NOW, before, method_of, state_method
 

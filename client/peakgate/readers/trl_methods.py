@@ -15,7 +15,7 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.place import Place
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import switched_on, truth
+from peakgate.readers.switches import switched_on, truth
 
 COUNTED = {
     "sft": "sft",

@@ -56,7 +56,8 @@ def test_the_framework_is_torch_unless_flags_are_of_transformers(flags: str, wan
         ("python train.py --model gpt2", False),
         ("python train.py --batch_size 4", False),
         ("python preprocess.py --model gpt2 --max_length 100", False),
-        ("python evaluate_train.py --model gpt2 --max_length 100", True),
+        ("python evaluate_train.py --model gpt2 --max_length 100", False),
+        ("python train_and_test.py --model gpt2 --max_length 100", True),
         ("", False),
     ],
 )
