@@ -52,11 +52,7 @@ class DeepSpeed:
         reading.default("framework.name", "deepspeed", "scripts that call deepspeed.initialize")
         name_model(settings, launch.files, reading)
         apply(DEGREES, settings, reading)
-        if launch.words:
-            state_other_method(launch.program, reading, launch.words[0].place)
-        critic = settings("critic_model_name_or_path")
-        if critic is not None:
-            reading.cannot_say("an actor beside a critic, and the answers that it generates", critic.place)
+        state_other_method(launch, settings, reading)
         dtype = _configured(config, settings, launch, reading) if config is not None else _by_flags(settings, reading)
         state_micro_batch(settings, reading)
         apply([Row(STEPS, STEPS_PATH, positive)] if reading.get(STEPS_PATH) is None else [], settings, reading)

@@ -80,8 +80,7 @@ class HuggingFace:
         name_model(settings, launch.files, reading)
         read_arguments(settings, reading)
         state_lengths(settings, reading, launch.program)
-        if launch.words:
-            state_other_method(launch.program, reading, launch.words[0].place)
+        state_other_method(launch, settings, reading)
         outside = accelerate.accelerate_settings(launch, reading)
         mixed = read_placement(settings, outside, launch, reading)
         if read_adapters(settings, reading, dtype=half(mixed)) is not None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from peakgate.readers.place import Place
+from peakgate.readers.launch import Launch
 from peakgate.readers.reading import Reading
+from peakgate.readers.settings import Settings
 
 OTHER = frozenset(
     {
@@ -58,10 +59,27 @@ METHODS = frozenset(
 )
 
 
-def state_other_method(program: str, reading: Reading, place: Place) -> None:
+FURTHER = {
+    "teacher_model_name_or_path": "a teacher",
+    "teacher_model": "a teacher",
+    "ref_model_name_or_path": "a reference model",
+    "ref_model": "a reference model",
+    "reward_model_name_or_path": "a reward model",
+    "critic_model_name_or_path": "an actor beside a critic",
+    "query_max_len": "a contrastive loss of queries and passages",
+    "passage_max_len": "a contrastive loss of queries and passages",
+}
+"""Arguments that only other methods have."""
+
+
+def state_other_method(launch: Launch, settings: Settings, reading: Reading) -> None:
     """A script of another method, whose loss and models only the readers of its library know: it must not pass for fine-tuning."""
-    for word in sorted(METHODS.intersection(re.split(r"[^a-z]+", program.lower().removesuffix(".py")))):
-        reading.cannot_say(f"the method {word} of a script of its own", place)
+    words = METHODS.intersection(re.split(r"[^a-z]+", launch.program.lower().removesuffix(".py")))
+    for word in sorted(words):
+        reading.cannot_say(f"the method {word} of a script of its own", launch.words[0].place)
+    further = {what: stated.place for key, what in FURTHER.items() if (stated := settings(key)) is not None and stated.text.strip()}
+    for what, place in further.items():
+        reading.cannot_say(what, place)
 
 
 def _words(program: str) -> list[str]:

@@ -11,7 +11,7 @@ from peakgate.readers.mixed_precision import DTYPES
 from peakgate.readers.named_model import NAMES, name_model
 from peakgate.readers.not_training import state_other_method, trains
 from peakgate.readers.peft import base_of, read_adapters
-from peakgate.readers.place import FLAG, Place
+from peakgate.readers.place import Place
 from peakgate.readers.plain_flags import BATCHES, MICRO_BATCHES, SEQUENCES, state_checkpoints, state_micro_batch, state_sequence
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
@@ -60,7 +60,7 @@ class Plain:
         around_transformers = any(settings(name) is not None for name in OF_TRANSFORMERS)
         reading.default("framework.name", "huggingface" if around_transformers else "torch", "the script's flags")
         name_model(settings, launch.files, reading)
-        state_other_method(launch.program, reading, launch.words[0].place if launch.words else Place(kind=FLAG))
+        state_other_method(launch, settings, reading)
         state_micro_batch(settings, reading)
         state_sequence(settings, reading)
         name = next((each for each in STEPS if settings(each) is not None), STEPS[0])

@@ -73,8 +73,22 @@ def method_of(launch: Launch, settings: Settings) -> str:
         return _word(first) or first
     if "trl" in launch.launchers:
         return _word(launch.program) or launch.program
+    if not launch.words:
+        return _of_file(launch, settings)
     named = _word(re.sub(r"\.py$", "", path.rpartition("/")[2]).rpartition(".")[2])
-    return named or next((method for method, names in SIGNS if any(settings(name) is not None for name in names)), "")
+    return named or _by_arguments(settings)
+
+
+def _of_file(launch: Launch, settings: Settings) -> str:
+    """A --config file that stands by itself: by the folders and the name that it has, or by its arguments."""
+    if settings("model_name_or_path") is None or any(settings(name) is not None for name in ("stage", "finetuning_type", "base_model")):
+        return ""
+    named = next((word for part in reversed(launch.config_file.split("/")) if (word := _word(part.rpartition(".")[0] or part))), "")
+    return named or _by_arguments(settings)
+
+
+def _by_arguments(settings: Settings) -> str:
+    return next((method for method, names in SIGNS if any(settings(name) is not None for name in names)), "")
 
 
 def _word(name: str) -> str:

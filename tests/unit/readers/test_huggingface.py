@@ -263,3 +263,34 @@ def test_sections_of_a_yaml_file_are_read_by_their_keys() -> None:
     found = READER.read(a_launch("python train.py --config c.yaml", {"c.yaml": text}))
     assert (found.get("batch.micro_batch_size"), found.get("precision.recipe")) == (6, "amp-bf16")
     assert str(found.fields["batch.micro_batch_size"].place) == "c.yaml:4 training.per_device_train_batch_size"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python dpo_tune.py --model_name_or_path m --per_device_train_batch_size 1",
+        "python train.py --model_name_or_path m --per_device_train_batch_size 1 --teacher_model_name_or_path t",
+        "python train.py --model_name_or_path m --per_device_train_batch_size 1 --query_max_len 64 --passage_max_len 256",
+        "python train.py --model_name_or_path m --per_device_train_batch_size 1 --vision_tower openai/clip-vit-large-patch14-336",
+    ],
+)
+def test_another_method_never_passes_for_fine_tuning(command: str) -> None:
+    """By the script's name or by arguments of other methods."""
+    launch = a_launch(command)
+    assert READER.recognises(launch)
+    assert len(READER.read(launch).unread) == 1
+
+
+def test_qlora_has_defaults_of_its_own() -> None:
+    """Four bits and adapters on every linear layer unless --full_finetune."""
+    found = READER.read(a_launch("python qlora.py --model_name_or_path m --per_device_train_batch_size 4 --bf16"))
+    assert (found.get("lora.rank"), found.get("lora.base_dtype"), found.get("lora.targets")) == (64, "nf4", ["all-linear"])
+    assert (found.get("optimizer.name"), found.get("batch.micro_batch_size"), found.get("batch.sequence_length")) == (
+        "paged-adamw",
+        4,
+        1280,
+    )
+    assert (
+        READER.read(a_launch("python qlora.py --model_name_or_path m --per_device_train_batch_size 4 --full_finetune")).get("lora.rank")
+        is None
+    )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.unit.readers.trainer_launch import a_launch
 
+from peakgate.readers.launch import Launch
 from peakgate.readers.reading import Reading
+from peakgate.readers.settings import read_settings
 from peakgate.readers.trl import Trl
 
 READER = Trl()
@@ -180,3 +182,13 @@ def test_other_models_of_a_method_are_named() -> None:
 def test_activations_of_sft_may_be_offloaded() -> None:
     """activation_offloading."""
     assert read(f"trl sft {MODEL} --activation_offloading").get("offload.activations") == "cpu"
+
+
+def test_a_config_file_that_stands_by_itself() -> None:
+    """By its folder's name; the files of others are not TRL's."""
+    text = "model_name_or_path: gpt2\nper_device_train_batch_size: 2\nuse_peft: true\n"
+    launch = Launch(config=read_settings(text, "recipes/zephyr/dpo/config_full.yaml"), config_file="recipes/zephyr/dpo/config_full.yaml")
+    assert READER.recognises(launch)
+    found = READER.read(launch)
+    assert (found.get("method.name"), found.get("method.reference"), found.get("lora.rank")) == ("dpo", "adapter", 16)
+    assert not READER.recognises(Launch(config=read_settings(f"stage: dpo\n{text}", "dpo.yaml"), config_file="dpo.yaml"))
