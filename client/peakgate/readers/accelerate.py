@@ -127,6 +127,8 @@ def state_fsdp(settings: Settings, reading: Reading, place: Place) -> str:
     if again := switched_on(settings, "fsdp_activation_checkpointing"):
         reading.state("checkpointing.mode", "full", again)
         reading.state("checkpointing.reentrant", value=False, place=again)
+        if host := switched_on(settings, "fsdp_activation_checkpointing_offload"):
+            reading.state("offload.activations", "cpu", host)
     return sharding
 
 

@@ -106,6 +106,8 @@ def state_checkpointing(settings: Settings, reading: Reading) -> None:
         reading.state("checkpointing.reentrant", value, reentrant.place)
     if on and (place := switched_on(kwargs, "offload")):
         reading.state("offload.activations", "cpu", place)
+    if on and (place := switched_on(kwargs, "selective")):
+        reading.cannot_say("checkpoints that keep what attention puts out", place)
     every = kwargs("every_n_layers")
     if on and every is not None and every.text != "1":
         reading.cannot_say("checkpoints around every n-th layer alone", every.place)

@@ -20,7 +20,7 @@ from peakgate.readers.switches import switched_on
 from peakgate.readers.trainer import read_arguments
 from peakgate.readers.trainer_settings import settings_of
 from peakgate.readers.trl_lengths import state_lengths
-from peakgate.readers.trl_methods import COUNTED, NOW, before, method_of, state_method
+from peakgate.readers.trl_methods import before, method_of, state_method
 
 OFFICIAL = ("sft.py", "dpo.py", "kto.py", "orpo.py", "grpo.py", "reward.py", "reward_modeling.py", "rloo.py", "gkd.py", "ppo.py", "trl")
 """Scripts whose adapters are switched on by --use_peft alone (ModelConfig)."""
@@ -65,7 +65,7 @@ class Trl:
         base = read_adapters(settings, reading, dtype=half(mixed), explicit=explicit)
         _adapters(base, reading)
         state_method(method, settings, reading, place)
-        _loss(method, settings, reading)
+        _loss(settings, reading)
         if "vlm" in launch.program:
             reading.cannot_say("pictures among the tokens", place)
         return reading
@@ -112,12 +112,8 @@ def _adapters(base: Base | None, reading: Reading) -> None:
         reading.default("checkpointing.reentrant", value=True, whose="TRL: adapters under ZeRO-3")
 
 
-def _loss(method: str, settings: Settings, reading: Reading) -> None:
-    """SFT's loss is computed by chunks from 1.7 on, unless Liger's or another is asked for."""
-    if COUNTED.get(method) != "sft" or reading.get("loss.implementation") is not None:
-        return
+def _loss(settings: Settings, reading: Reading) -> None:
+    """A loss that is asked for. Which one it is otherwise depends on the version, from 1.7 on without whole logits: it is left open."""
     stated = settings("loss_type")
-    if stated is not None:
+    if stated is not None and reading.get("method.name") == "sft" and reading.get("loss.implementation") is None:
         reading.state("loss.implementation", "chunked" if "chunked" in stated.text else "full", stated.place)
-    elif before(settings) == NOW and method == "sft":
-        reading.default("loss.implementation", "chunked", "TRL 1.7 sft_config.py: loss_type=chunked_nll")

@@ -2,8 +2,8 @@
 
 Sources: TRL 1.10 cli/commands/training.py, scripts/*.py, trainer/{sft,dpo,kto,reward,grpo}_config.py and *_trainer.py (create the reference
 model only without adapters, a beta of 0 or log-probabilities made before), experimental/{orpo,gkd,ppo}; MIGRATION.md (vllm_mode) and the
-history of the configs: max_seq_length until 0.19, gradient_checkpointing and bf16 on from 0.20 on, max_prompt_length until 0.28, the
-chunked loss of SFT from 1.7 on.
+history of the configs: max_seq_length until 0.19, gradient_checkpointing and bf16 on from 0.20 on and max_prompt_length
+until 0.28.
 """
 
 from __future__ import annotations
