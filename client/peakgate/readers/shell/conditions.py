@@ -86,7 +86,7 @@ class _Test:
             self.at += 1
             right = self.next()
             return _compared(left, following, right or Asked(""))
-        if re.fullmatch(r"-[a-zA-Z]", left.text) and not left.quoted and following not in ("", "&&", "||", ")"):
+        if re.fullmatch(r"-[a-zA-Z]", left.text) and not left.quoted and self.at < len(self.words) and following not in ("&&", "||", ")"):
             operand = self.next()
             return self.unary(left.text, operand) if operand is not None else None
         return bool(left.text) if left.known else None

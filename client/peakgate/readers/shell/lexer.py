@@ -74,7 +74,7 @@ class _Lexer:
         self.at = blank.end() if blank else self.at
         cut = False
         if self.text.startswith("#", self.at):
-            cut = bool(blank) and blank.group().endswith("\n") and bool(before) and isinstance(before[-1], RawWord)  # type: ignore[union-attr]
+            cut = blank is not None and "\n" in blank[0] and bool(before) and isinstance(before[-1], RawWord)
             end = self.text.find("\n", self.at)
             self.at = len(self.text) if end < 0 else end
         if self.at >= len(self.text):

@@ -37,7 +37,7 @@ class ScriptFiles:
 
     def places(self, path: str) -> Iterator[str]:
         """Where a path may lie, the likeliest first."""
-        yield from dict.fromkeys(placed(path, folder) for folder in (self.folder, "", self.beside))
+        yield from dict.fromkeys([placed(path, self.folder), placed(path, ""), path, placed(path, self.beside)])
 
 
 def placed(path: str, folder: str) -> str:

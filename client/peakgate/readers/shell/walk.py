@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import re
 
 from peakgate.readers.files import FileError, Files
 from peakgate.readers.shell.commands import Commands, Started, input_of
@@ -14,6 +15,7 @@ from peakgate.readers.shell.tokens import AndOr, Arithmetic, Block, Case, Functi
 from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, known, text_of
 from peakgate.readers.shell.walking import FALSE, LOOP, STARTED, TRUE, UNKNOWN, LeftError
 
+_STEP = re.compile(r"^(\w+)\s*([+-])[+-]$")
 MOST_TURNS = 100
 """Of a loop over the script's own arguments."""
 
@@ -189,7 +191,8 @@ class _Walk(Commands):
         return self.block(node.body)
 
     def arithmetic(self, node: Arithmetic) -> str:
-        name, sign, expression = node.text.partition("=")
+        text = _STEP.sub(r"\1 \2= 1", node.text.strip())
+        name, sign, expression = text.partition("=")
         name = name.strip()
         if sign and name.rstrip("+-*/ ").isidentifier() and not expression.startswith("="):
             operation, name = name[len(name.rstrip("+-*/ ")) :].strip(), name.rstrip("+-*/ ")
