@@ -25,6 +25,8 @@ def whole(stated: Stated) -> int:
 def number(stated: Stated) -> float:
     """A number. Raises ValueError."""
     plain = stated.value if isinstance(stated.value, int | float) and not isinstance(stated.value, bool) else None
+    if plain is not None and abs(plain) > LARGEST:
+        raise ValueError("is no number")
     value = float(plain if plain is not None else _number(stated.text.strip()))
     if value != value or abs(value) > LARGEST:
         raise ValueError("is no number")

@@ -42,7 +42,8 @@ def flags_of(launch: Launch) -> Settings:
 
 def state_world_behind_dashes(launch: Launch, reading: Reading) -> None:
     """GPUs that a trainer's own launcher is given behind `--`."""
-    flags = arguments_of(launch.words[1 + len(before_dashes(launch)) + 1 :]).flags
+    start = 1 + len(before_dashes(launch)) + 1
+    flags = arguments_of(launch.words[start : start + 200]).flags
     each = flags.first("nproc_per_node", "nproc-per-node")
     if each is not None and count(each):
         _world(each, count(each) * max(count(flags("nnodes")), 1), reading)
