@@ -1,4 +1,7 @@
-"""`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come. Without a part: all."""
+"""`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come, what is suggested.
+
+Without a part: all of them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report,
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
+from tests.bench.suggesting import measured as suggested
+from tests.bench.suggestions import Top, out_of_memory, top
+from tests.bench.suggestions import report as suggestions_report
 from tests.bench.walking import measured
 
 BOUNDS = yaml.safe_load((Path(__file__).parent / "bounds.yaml").read_text())
@@ -47,6 +53,17 @@ def walking() -> bool:
     return holds
 
 
+def suggesting() -> bool:
+    """Prints what the plan search costs; whether the bars hold."""
+    holds = True
+    for name, found in suggested().items():
+        bar = float(BOUNDS[name]["bar"])
+        holds = holds and found <= bar
+        unit, times = ("MiB", 1) if name.endswith("_mib") else ("ms of CPU", 1e3)
+        print(f"{name}: {found * times:.1f} {unit} (bar {bar * times:g}: {'holds' if found <= bar else 'BROKEN'})")
+    return holds
+
+
 def accuracy() -> bool:
     """Prints the error tables; whether every job was judged (UNDECIDED is a judgement)."""
     published = answered_rows("published_jobs")
@@ -59,7 +76,20 @@ def accuracy() -> bool:
     return not errors
 
 
-PARTS: dict[str, Callable[[], bool]] = {"overhead": overhead, "coldstart": coldstart, "walking": walking, "accuracy": accuracy}
+def suggestions() -> bool:
+    """Prints what is suggested for jobs that ran out of memory; whether no first suggestion turns out not to fit."""
+    print(suggestions_report())
+    return not any(top(row) is Top.FAILS for row in out_of_memory())
+
+
+PARTS: dict[str, Callable[[], bool]] = {
+    "overhead": overhead,
+    "coldstart": coldstart,
+    "walking": walking,
+    "accuracy": accuracy,
+    "suggestions": suggestions,
+    "suggesting": suggesting,
+}
 
 
 def main() -> int:

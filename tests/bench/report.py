@@ -14,6 +14,8 @@ from types import MappingProxyType
 from tests.bench.accuracy import Json, at, figures_of, nearest_rank, number, predicted_bytes, ratios_of, rows, traced_figures
 from tests.bench.programs import ROOT
 from tests.bench.said import SAID
+from tests.bench.suggestions import PAIR_HEAD, counts_line, pair_line
+from tests.bench.suggestions import pairs as suggestion_pairs
 
 from peakgate.memory.change import Value, with_changes
 from peakgate.memory.predict import predict
@@ -151,6 +153,11 @@ def said_table(pairs: Sequence[Pair]) -> str:
     return table(("row", "measured, GB", "as documented", "with what the source says", "what it says"), lines)
 
 
+def pairs_table() -> str:
+    """What others did when a job ran out of memory, and at which place it is suggested."""
+    return table(PAIR_HEAD, [pair_line(pair, ask_all=False) for pair in suggestion_pairs()])
+
+
 def framework(pair: Pair) -> str:
     """The framework that a row names."""
     return str(at(pair[0], "job.framework.name"))
@@ -183,6 +190,8 @@ def page() -> str:
         "VERDICTS": verdict_table(published),
         "NAMED": named_table(published),
         "SAID": said_table(published),
+        "PAIRS": pairs_table(),
+        "SUGGESTED": counts_line(),
     }
     text = TEMPLATE.read_text(encoding="utf-8")
     for name, value in parts.items():

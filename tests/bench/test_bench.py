@@ -10,6 +10,7 @@ from tests.bench.accuracy import answered_rows, traced_sets
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.overhead import KINDS, Overhead, Sample, measure_overhead, report
 from tests.bench.programs import ROOT
+from tests.bench.suggesting import answer_seconds, memory_mib, plans_seconds
 from tests.bench.walking import PLAIN, new_shape_seconds, new_structure_seconds, replay_seconds
 
 BOUNDS = yaml.safe_load((Path(__file__).parent / "bounds.yaml").read_text())
@@ -45,6 +46,25 @@ def test_a_replay_of_an_8b_step_is_fast() -> None:
     plain, whole = replay_seconds(PLAIN)
     assert plain <= bar("plain_replay_seconds")
     assert whole <= bar("bisected_replay_seconds")
+
+
+def test_fifty_thousand_plans_are_evaluated_at_once() -> None:
+    """Worst rank and step time of each, CPU time."""
+    plans, seconds = plans_seconds()
+    assert plans >= 50_000
+    assert seconds * 50_000 / plans <= bar("fifty_thousand_plans_seconds")
+
+
+def test_a_rejected_job_is_told_what_to_change_in_time() -> None:
+    """CPU time of the whole answer, by a service that has seen such a job; one that has not takes longer."""
+    warm, cold = answer_seconds(ROOT / "examples" / "gpt2-xl-oom.yaml")
+    assert warm <= bar("rejected_predict_seconds")
+    assert warm < cold
+
+
+def test_a_search_takes_little_memory() -> None:
+    """Beside a process that has answered a job; the narrow search."""
+    assert memory_mib(thorough=False) <= float(BOUNDS["suggest_memory_mib"]["bar"])
 
 
 @pytest.mark.parametrize("name", ["published_jobs", *(path.stem for path in traced_sets())])

@@ -19,7 +19,7 @@ from peakgate.memory.predict import predict
 from peakgate.memory.step_time import relative, sizes_of, step_time
 from peakgate.memory.suggest.grid import changes_of, entry
 from peakgate.memory.suggest.plans import plans_of
-from peakgate.memory.suggest.search import Found, found_at, search
+from peakgate.memory.suggest.search import SAME_TIME, Found, found_at, search
 from peakgate.memory.suggest.space import Evaluated, Space, plan_of, space_of
 from peakgate.memory.suggest.wanted import Wanted
 
@@ -109,6 +109,13 @@ def tried(space: Space) -> list[Found]:
     """What fits, from trying every set of levers, without the ones that a part of them does as well; best first, one of a kind."""
     largest: dict[tuple[int, ...], int] = {}
     found: dict[tuple[int, ...], Found] = {}
+
+    def parts(node: tuple[int, ...]) -> list[tuple[int, ...]]:
+        return [(*node[:at], *node[at + 1 :]) for at in range(len(node))]
+
+    def does_as_well(part: tuple[int, ...], node: tuple[int, ...]) -> bool:
+        return largest.get(part, 0) >= largest[node] and found[part].time <= found[node].time + SAME_TIME
+
     for size in range(len(space.options) + 1):
         for node in combinations(range(len(space.options)), size):
             levers = [space.options[place].lever for place in node]
@@ -116,11 +123,7 @@ def tried(space: Space) -> list[Found]:
             index = evaluated.best() if evaluated is not None else None
             if evaluated is not None and index is not None:
                 largest[node], found[node] = int(evaluated.numbers["micro_batch"][index]), found_at(space, evaluated, index)
-    needed = {
-        node: each
-        for node, each in found.items()
-        if not any(largest.get((*node[:at], *node[at + 1 :]), 0) >= largest[node] for at in range(len(node)))
-    }
+    needed = {node: each for node, each in found.items() if not any(does_as_well(part, node) for part in parts(node))}
     kinds: dict[frozenset[str], Found] = {}
     for each in sorted(needed.values(), key=lambda one: one.rank):
         kinds.setdefault(each.kind, each)
@@ -139,7 +142,7 @@ def test_the_search_finds_what_trying_everything_finds(job: Job, share: float, d
     want = tried(whole)[:3]
     fresh = space_for(job, int(share * predict(job).required_bytes))
     fresh.options = whole.options
-    found = search(fresh, most=3, choices=10_000).found
+    found = search(fresh, most=3, effort=100_000).found
     assert [(each.changes, each.rank) for each in found] == [(each.changes, each.rank) for each in want]
 
 

@@ -15,7 +15,7 @@ Word = Stated
 _NEGATIVE = re.compile(r"-\.?\d")
 _FLAG = re.compile(r"--?[A-Za-z_]")
 
-MOST_WORDS = 100_000
+MOST_WORDS = 20_000
 
 
 @dataclass(slots=True)

@@ -16,9 +16,7 @@ LARGEST = 1 << 62
 def whole(stated: Stated) -> int:
     """A whole number; `1e6`, `4_096` and `2**13` are. Raises ValueError."""
     value = stated.value
-    if isinstance(value, bool):
-        raise ValueError("is a switch, not a number")
-    number = value if isinstance(value, int | float) else _number(str(value).strip())
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else _number(stated.text.strip())
     if number != number or abs(number) > LARGEST or number != int(number):
         raise ValueError("is no whole number")
     return int(number)
@@ -26,9 +24,10 @@ def whole(stated: Stated) -> int:
 
 def number(stated: Stated) -> float:
     """A number. Raises ValueError."""
-    if isinstance(stated.value, bool):
-        raise ValueError("is a switch, not a number")
-    value = float(stated.value) if isinstance(stated.value, int | float) else float(_number(str(stated.value).strip()))
+    plain = stated.value if isinstance(stated.value, int | float) and not isinstance(stated.value, bool) else None
+    if plain is not None and abs(plain) > LARGEST:
+        raise ValueError("is no number")
+    value = float(plain if plain is not None else _number(stated.text.strip()))
     if value != value or abs(value) > LARGEST:
         raise ValueError("is no number")
     return value

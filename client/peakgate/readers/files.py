@@ -67,6 +67,26 @@ class GivenFiles:
         return any(each.startswith(f"{path.rstrip('/')}/") for each in self.texts)
 
 
+@dataclass(frozen=True, slots=True)
+class LayeredFiles:
+    """Several places, the first that has a file wins."""
+
+    layers: tuple[Files, ...]
+
+    def text(self, path: str) -> str:
+        """The text of a file. Raises FileError, of what the last place says."""
+        for layer in self.layers[:-1]:
+            try:
+                return layer.text(path)
+            except FileError:
+                continue
+        return self.layers[-1].text(path)
+
+    def is_folder(self, path: str) -> bool:
+        """Whether it is a folder in any of them."""
+        return any(layer.is_folder(path) for layer in self.layers)
+
+
 def decoded(content: bytes) -> str:
     """Text in UTF-8. Raises FileError."""
     if len(content) > LARGEST_BYTES:

@@ -32,6 +32,8 @@ class Launch:
     """Names of what was peeled off, from outside in: srun, torchrun, accelerate, deepspeed, tune …"""
     launcher_flags: dict[str, Arguments] = field(default_factory=dict)
     """The flags of each launcher by its name."""
+    kept: dict[str, object] = field(default_factory=dict)
+    """What readers of one family found in it and ask for again, by a name of theirs."""
 
     @property
     def program(self) -> str:

@@ -47,4 +47,7 @@ class Stated:
     @property
     def text(self) -> str:
         """The value as text."""
-        return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
+        try:
+            return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
+        except ValueError:  # Python writes no number of more than 4300 digits
+            return "a number without end"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from peakgate.readers.manifests.read import is_manifest, launches_of_manifest
-
 from peakgate.readers.files import FileError, Files
 from peakgate.readers.launch import Launch
+from peakgate.readers.manifests.read import is_manifest, launches_of_manifest
 from peakgate.readers.reading import Reading
 from peakgate.readers.registry import READERS
 from peakgate.readers.settings import Settings, read_settings
 from peakgate.readers.shell.script import is_script, launches_of_command, launches_of_script
+from peakgate.readers.stated import StatedReader
 
 UNKNOWN = "no reader knows this launch"
 
@@ -34,9 +34,9 @@ def read_file(path: str, files: Files) -> Reading:
         text = files.text(path)
         if is_script(path, text):
             return _first(launches_of_script(text, path, files), path)
-        settings = Settings() if not text.strip() else read_settings(text, path)
-        if is_manifest(settings):
+        if is_manifest(text):
             return _first(launches_of_manifest(text, path, files), path)
+        settings = Settings() if not text.strip() else read_settings(text, path)
     except FileError as error:
         raise UnreadableError(f"{path} {error}") from error
     return read_launch(Launch(config=settings, config_file=path, files=files))
@@ -45,11 +45,18 @@ def read_file(path: str, files: Files) -> Reading:
 def _first(launches: Iterable[Launch], path: str) -> Reading:
     """The first launch that a reader knows; the scripts of a job often do other things before they train."""
     tried: list[str] = []
+    last: Reading | None = None
     for launch in launches:
         try:
-            return read_launch(launch)
+            reading = read_launch(launch)
         except UnreadableError as error:
             tried.append(str(error))
+            continue
+        if reading.format != StatedReader.name:
+            return reading
+        last = last or reading
+    if last is not None:
+        return last
     raise UnreadableError("; ".join(dict.fromkeys(tried)) or f"{path} starts nothing")
 
 
@@ -69,5 +76,6 @@ def read_launch(launch: Launch) -> Reading:
 
 def _take_own(own: Reading, reading: Reading) -> None:
     """What the submitter says itself wins, and settles what is doubtful about it."""
+    reading.forget_other_models(own)
     reading.fields |= own.fields
     reading.warnings = [sentence for sentence in reading.warnings if sentence.partition(":")[0] not in own.fields]

@@ -50,10 +50,17 @@ class Reading:
 
     def merge(self, other: Reading) -> None:
         """Takes over what another reading found; its values win."""
+        self.forget_other_models(other)
         for path, stated in other.fields.items():
             self.state(path, stated.value, stated.place)  # type: ignore[arg-type]
         self.warnings += other.warnings
         self.unread += [each for each in other.unread if each not in self.unread]
+
+    def forget_other_models(self, other: Reading) -> None:
+        """Leaves out what is stated of the model when another reading, which wins, describes it in another way: a document takes one."""
+        kinds = {path.split(".")[1] for path in other.fields if path.startswith("model.")}
+        for path in [each for each in self.fields if kinds and each.startswith("model.") and each.split(".")[1] not in kinds]:
+            del self.fields[path]
 
     def document(self) -> dict[str, object]:
         """The job document, with paths as keys."""

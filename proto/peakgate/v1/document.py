@@ -64,9 +64,9 @@ def parse_job(document: Mapping[str, object]) -> TrainingJob:
     return job
 
 
-def _nested(document: Mapping[str, object]) -> Mapping[str, object]:
+def _nested(document: Mapping[Any, object]) -> dict[Any, object]:
     """The document with what its dotted keys state in the blocks; a part of a path that is no block stays for the reader to refuse."""
-    out: dict[str, object] = {key: value for key, value in document.items() if not (isinstance(key, str) and "." in key)}
+    out = {key: value for key, value in document.items() if not (isinstance(key, str) and "." in key)}
     for key, value in document.items():
         if isinstance(key, str) and "." in key:
             head, rest = key.split(".", 1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Hashable, Iterable
+from dataclasses import is_dataclass, replace
+from functools import lru_cache
 from typing import Any, get_args, get_type_hints
 
 from peakgate.memory.job import Job
@@ -24,7 +25,7 @@ def value_at(job: Job, path: str) -> object:
     for name in path.split("."):
         if value is None:
             return None
-        if not is_dataclass(value) or name not in {field.name for field in fields(value)}:
+        if not is_dataclass(value) or name not in value.__dataclass_fields__:
             raise KeyError(path)
         value = getattr(value, name)
     return value
@@ -32,12 +33,18 @@ def value_at(job: Job, path: str) -> object:
 
 def _set(node: Any, path: list[str], value: Value) -> Any:
     name, rest = path[0], path[1:]
-    if name not in {field.name for field in fields(node)}:
+    if name not in node.__dataclass_fields__:
         raise KeyError(name)
     if not rest:
         return replace(node, **{name: value})
     child = getattr(node, name)
     if child is None:
-        hint = get_type_hints(type(node))[name]
-        child = next(each for each in get_args(hint) if isinstance(each, type) and is_dataclass(each))()
+        child = _part(type(node), name)()  # type: ignore[arg-type]
     return replace(node, **{name: _set(child, rest, value)})
+
+
+@lru_cache(maxsize=64)
+def _part(kind: Hashable, name: str) -> type[Any]:
+    """What stands in a field that is not stated."""
+    hint = get_type_hints(kind)[name]
+    return next(each for each in get_args(hint) if isinstance(each, type) and is_dataclass(each))

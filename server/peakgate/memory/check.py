@@ -125,8 +125,8 @@ def _leaves(node: object, prefix: str) -> Iterator[tuple[str, object]]:
     """(path, stated value) of every field that is set."""
     if not is_dataclass(node):
         return
-    for field in fields(node):
-        value, path = getattr(node, field.name), f"{prefix}{field.name}"
+    for name in node.__dataclass_fields__:
+        value, path = getattr(node, name), f"{prefix}{name}"
         if is_dataclass(value):
             yield from _leaves(value, f"{path}.")
         elif value is not None and value != ():

@@ -5,7 +5,7 @@ It is a matrix of events: the rows are the moments that may be the highest of a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from peakgate.memory.choices import BEFORE_STEP, PHASES
@@ -134,13 +134,12 @@ def _written(
 ) -> CompiledStep:
     phases = tuple(phase for phase in PHASES if phase in recorder.moments)
     moments = [highest_moments(trace, recorder.moments[phase]) for phase in phases]
-    every = [moment for kept in recorder.moments.values() for moment in kept]
-    streams = tuple(dict.fromkeys((COMPUTE, *(stream for moment in every for stream in moment.streams))))
+    streams = streams_of(recorder)
     groups = [
         *([moment.blocks for moment in rows] for rows in moments),
-        largest_rows(trace, [moment.live for phase in phases if phase in BEFORE_STEP for moment in recorder.moments[phase]]),
-        largest_rows(trace, [moment.live for phase in phases if phase not in BEFORE_STEP for moment in recorder.moments[phase]]),
-        *(largest_rows(trace, [held_by_stream(moment, stream) for moment in every]) for stream in streams),
+        largest_rows(trace, ([moment.live for moment in recorder.moments[phase]] for phase in phases if phase in BEFORE_STEP)),
+        largest_rows(trace, ([moment.live for moment in recorder.moments[phase]] for phase in phases if phase not in BEFORE_STEP)),
+        *(largest_rows(trace, held_by_stream(recorder, stream)) for stream in streams),
     ]
     return CompiledStep(
         trace=trace,
@@ -161,13 +160,24 @@ def highest_moments(trace: Trace, moments: Sequence[Moment]) -> list[Moment]:
     return [moments[place] for place in largest(trace, [moment.blocks for moment in moments])]
 
 
-def largest_rows(trace: Trace, rows: Sequence[Terms]) -> list[Terms]:
-    """The polynomials that may be the largest."""
+def largest_rows(trace: Trace, parts: Iterable[Sequence[Terms]]) -> list[Terms]:
+    """The polynomials that may be the largest of all parts, of which each is sorted out first: their rows are much alike."""
+    rows = [rows[place] for rows in parts for place in largest(trace, rows)]
     return [rows[place] for place in largest(trace, rows)]
 
 
-def held_by_stream(moment: Moment, stream: str) -> Terms:
-    """What a CUDA stream holds."""
+def streams_of(recorder: Recorder) -> tuple[str, ...]:
+    """CUDA streams that something is allocated for, the model's own first."""
+    every = (moment for kept in recorder.moments.values() for moment in kept)
+    return tuple(dict.fromkeys((COMPUTE, *(stream for moment in every for stream in moment.streams))))
+
+
+def held_by_stream(recorder: Recorder, stream: str) -> list[list[Terms]]:
+    """What a CUDA stream holds at each moment of each phase."""
+    return [[_held(moment, stream) for moment in kept] for kept in recorder.moments.values()]
+
+
+def _held(moment: Moment, stream: str) -> Terms:
     if stream != COMPUTE:
         return moment.streams.get(stream, {})
     total = moment.blocks

@@ -38,8 +38,8 @@ class Counts:
     """Saved bytes a layer."""
 
 
-def counts_of(plan: Plan, stage: Stage, walked: Walk) -> Counts:
-    """The counts of a walk."""
+def counts_of(plan: Plan, stage: Stage, walked: Walk, *, details: bool = True) -> Counts:
+    """The counts of a walk; without `details` what only an answer names is not computed."""
     seen = walked.highs | other_phases(plan, stage, gradients_left(plan, walked.states))
     highs = {phase: seen[phase] for phase in PHASES if phase in seen}
     return Counts(
@@ -50,7 +50,7 @@ def counts_of(plan: Plan, stage: Stage, walked: Walk) -> Counts:
         hole=hole_bytes(plan, stage),
         points=lambda: walked.points,
         resident=resident_lines(plan, stage, walked.states, walked.weights, walked.input_bytes),
-        saved=saved_bytes_per_layer(plan),
+        saved=saved_bytes_per_layer(plan) if details else 0,
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from peakgate.memory.forms import added
-from peakgate.memory.trace import Monomial, Terms, Trace
+from peakgate.memory.trace import Monomial, Terms, Trace, value_of
 
 
 def is_below(terms: Terms, other: Terms) -> bool:
@@ -27,36 +27,71 @@ def shrinks(terms: Terms) -> bool:
     return all(coefficient <= 0 for coefficient in terms.values())
 
 
+POINTS: tuple[Callable[[int], int], ...] = (lambda here: here, lambda here: 1 + here // 7, lambda here: 5 + 97 * here)
+"""Other values of the variables: a row that is above another one at any of them is not covered by it."""
+
+
 def largest(trace: Trace, rows: Sequence[Terms]) -> list[int]:
     """The places of the rows that no other row is above of, whatever the sizes; of equal ones the first.
 
     Small requests have equal blocks: a row that is left out may be as high as the one that covers it.
     """
+    heights = _heights(trace, rows)
     kept: list[int] = []
-    for place in sorted(range(len(rows)), key=lambda place: (-trace.value(rows[place]), place)):
-        if not any(_covered(trace, rows[place], rows[other]) for other in kept):
+    for place in sorted(range(len(rows)), key=lambda place: (-heights[place][0], place)):
+        low, middle, high = heights[place]
+        for other in kept:
+            above = heights[other]
+            if low <= above[0] and middle <= above[1] and high <= above[2] and _covered(trace, rows[place], rows[other]):
+                break
+        else:
             kept.append(place)
     return sorted(kept)
 
 
+def _heights(trace: Trace, rows: Sequence[Terms]) -> list[tuple[int, ...]]:
+    """The rows' values at the points."""
+    known: list[dict[Monomial, int]] = [{} for _ in POINTS]
+    at = [(trace.elsewhere(variables), products) for variables, products in zip(POINTS, known, strict=True)]
+    return [tuple(value_of(terms, values, products) for values, products in at) for terms in rows]
+
+
 def _covered(trace: Trace, terms: Terms, other: Terms) -> bool:
-    """Whether what a row has more of than another one is made up for by larger blocks that the other one has more of."""
+    """Whether what a row has more of than another one is made up for by larger things that the other one has more of."""
     more = added(other, terms, -1)
-    missing = {monomial: -coefficient for monomial, coefficient in more.items() if coefficient < 0}
+    missing = [(monomial, -coefficient) for monomial, coefficient in more.items() if coefficient < 0]
+    if not missing:
+        return True
     spare = {monomial: coefficient for monomial, coefficient in more.items() if coefficient > 0}
-    return all(_made_up(trace, monomial, count, spare) for monomial, count in missing.items())
+    return all(_made_up(trace, monomial, count, spare) for monomial, count in missing)
 
 
 def _made_up(trace: Trace, monomial: Monomial, count: int, spare: dict[Monomial, int]) -> bool:
-    """Takes `count` larger blocks out of what is spare: the block of a larger request is never smaller."""
-    request = _request(trace, monomial)
-    for larger in list(spare) if request is not None else ():
-        other = _request(trace, larger)
-        if count and other is not None and is_below(request or {}, other):
-            taken = min(count, spare[larger])
+    """Takes `count` larger things out of what is spare."""
+    for larger, left in spare.items():
+        smaller = trace.orders.get((monomial, larger))
+        if smaller is None:
+            smaller = trace.orders[monomial, larger] = _is_smaller(trace, monomial, larger)
+        if smaller and left:
+            taken = min(count, left)
             count -= taken
-            spare[larger] -= taken
-    return not count
+            spare[larger] = left - taken
+            if not count:
+                return True
+    return False
+
+
+def _is_smaller(trace: Trace, monomial: Monomial, other: Monomial) -> bool:
+    """Whether a product is never larger than another one: that has more factors, or is the block of a larger request."""
+    left = list(other)
+    for number in monomial:
+        if number not in left:
+            break
+        left.remove(number)
+    else:
+        return all((trace.factors[number].smallest or 0) > 0 for number in left)
+    request, larger = _request(trace, monomial), _request(trace, other)
+    return request is not None and larger is not None and is_below(request, larger)
 
 
 def _request(trace: Trace, monomial: Monomial) -> Terms | None:

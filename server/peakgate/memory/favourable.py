@@ -27,8 +27,10 @@ OPEN: tuple[tuple[str, Value], ...] = (
     ("precision.recipe", "bf16"),
     ("framework.bitsandbytes", "0.45"),
     ("framework.expandable_segments", True),
-    ("optimizer.in_backward", True),
 )
+
+STEPS_IN_BACKWARD = ("torchtune", "torch")
+"""Frameworks in which an optimizer for each parameter may step in the backward pass; a job that names none may be of one."""
 
 OPEN_OF_METHODS: tuple[tuple[str, Value], ...] = (("method.reference", "none"), ("batch.target_length", 1))
 """A reference model's log-probabilities may have been computed before, and an answer may be short."""
@@ -69,6 +71,8 @@ def favourable(job: Job) -> tuple[tuple[str, Value], ...]:
     rows = OPEN
     if job.model.operations is not None:
         rows = tuple(row for row in OPEN if row[0] not in WRITTEN_OUT)
+    if job.framework.name in (None, *STEPS_IN_BACKWARD):
+        rows += (("optimizer.in_backward", True),)
     rows += OPEN_BY_FRAMEWORK.get(job.framework.name or "", ())
     if world_of(job) > (job.parallelism.tensor or 1) * (job.parallelism.pipeline or 1):
         rows += OPEN_WHEN_PARALLEL

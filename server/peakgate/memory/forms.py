@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from peakgate.memory.allocator import block_bytes
+from peakgate.memory.allocator import ROUND, block_bytes
 from peakgate.memory.trace import Monomial, Terms, Trace
 
 
@@ -25,25 +25,25 @@ class Form(int):  # noqa: PLW1641 - a polynomial has no hash: see _no
     trace: Trace
     terms: Terms
 
-    def __new__(cls, trace: Trace, terms: Terms) -> Form:
+    def __new__(cls, trace: Trace, terms: Terms, value: int | None = None) -> Form:
         """The polynomial with its value in the walk that is traced."""
-        self = int.__new__(cls, trace.value(terms))
+        self = int.__new__(cls, trace.value(terms) if value is None else value)
         self.trace, self.terms = trace, terms
         return self
 
     def __add__(self, other: int) -> int:
         """The sum."""
-        return made(self.trace, added(self.terms, terms_of(other)))
+        return made(self.trace, added(self.terms, terms_of(other)), int.__add__(self, other))
 
     __radd__ = __add__
 
     def __sub__(self, other: int) -> int:
         """The difference."""
-        return made(self.trace, added(self.terms, terms_of(other), -1))
+        return made(self.trace, added(self.terms, terms_of(other), -1), int.__sub__(self, other))
 
     def __rsub__(self, other: int) -> int:
         """The difference from a number."""
-        return made(self.trace, added(terms_of(other), self.terms, -1))
+        return made(self.trace, added(terms_of(other), self.terms, -1), int.__rsub__(self, other))
 
     def __neg__(self) -> int:
         """The opposite."""
@@ -51,12 +51,11 @@ class Form(int):  # noqa: PLW1641 - a polynomial has no hash: see _no
 
     def __mul__(self, other: int) -> int:
         """The product."""
-        terms: dict[Monomial, int] = {}
-        for left, a in self.terms.items():
-            for right, b in terms_of(other).items():
-                monomial = tuple(sorted(left + right)) if right and left else left + right
-                terms[monomial] = terms.get(monomial, 0) + a * b
-        return made(self.trace, terms)
+        if type(other) is int:
+            terms = {monomial: coefficient * other for monomial, coefficient in self.terms.items()} if other else {}
+        else:
+            terms = _product(self.terms, terms_of(other))
+        return made(self.trace, terms, int.__mul__(self, other))
 
     __rmul__ = __mul__
 
@@ -71,7 +70,9 @@ class Form(int):  # noqa: PLW1641 - a polynomial has no hash: see _no
                 rest[monomial] = coefficient
             else:
                 whole[left] = coefficient // next(iter(by.values()))
-        return made(self.trace, whole) + _quotient(self.trace, rest, by)
+        if not rest:
+            return made(self.trace, whole, int.__floordiv__(self, other))
+        return made(self.trace, whole, self.trace.value(whole)) + _quotient(self.trace, rest, by)
 
     def __rfloordiv__(self, other: int) -> int:
         """A number over the polynomial."""
@@ -138,11 +139,20 @@ def terms_of(value: int) -> Terms:
     return {(): value} if value else {}
 
 
-def made(trace: Trace, terms: Terms) -> int:
-    """A polynomial, or the number that it always is."""
+def made(trace: Trace, terms: Terms, value: int | None = None) -> int:
+    """A polynomial, or the number that it always is; `value` in the walk that is traced, where it is known."""
     if not terms:
         return 0
-    return terms[()] if len(terms) == 1 and () in terms else Form(trace, terms)
+    return terms[()] if len(terms) == 1 and () in terms else Form(trace, terms, value)
+
+
+def _product(terms: Terms, more: Terms) -> dict[Monomial, int]:
+    out: dict[Monomial, int] = {}
+    for left, a in terms.items():
+        for right, b in more.items():
+            monomial = tuple(sorted(left + right)) if right and left else left + right
+            out[monomial] = out.get(monomial, 0) + a * b
+    return out if all(out.values()) else {monomial: coefficient for monomial, coefficient in out.items() if coefficient}
 
 
 def added(terms: Terms, more: Terms, times: int = 1) -> dict[Monomial, int]:
@@ -179,7 +189,8 @@ def block_of(nbytes: int) -> int:
     if not isinstance(nbytes, Form):
         return block_bytes(nbytes)
     trace = nbytes.trace
-    return Form(trace, {(trace.rounded("block", block_bytes(trace.value(nbytes.terms)), nbytes.terms, {}, smallest=0),): 1})
+    smallest = ROUND if trace.positive(nbytes.terms) else 0
+    return Form(trace, {(trace.rounded("block", block_bytes(int.__int__(nbytes)), nbytes.terms, {}, smallest=smallest),): 1})
 
 
 def _holds(trace: Trace, relation: str, terms: Terms) -> bool:
@@ -194,6 +205,8 @@ def _without(monomial: Monomial, coefficient: int, by: Terms) -> Monomial | None
     if len(by) != 1:
         return None
     ((divisor, over),) = by.items()
+    if not divisor:
+        return None if coefficient % over else monomial
     left = list(monomial)
     for number in divisor:
         if number not in left:

@@ -55,7 +55,7 @@ def in_flight(degrees: Degrees, stage: int, micro_batches: int) -> int:
     """Micro-batches (chunks when interleaved) whose activations a stage holds at once."""
     p, v = degrees.pipeline, degrees.virtual_pipeline
     if p == 1:
-        return 1
+        return v
     if degrees.schedule == "gpipe":
         return micro_batches * v
     if degrees.schedule == ZERO_BUBBLE:

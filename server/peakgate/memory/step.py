@@ -181,7 +181,7 @@ class ForwardPass:
         """Forward, loss and backward of one micro-batch; `held`: what each other micro-batch in flight keeps."""
         meter, tape, machine = self.meter, self.machine.tape, self.machine
         tape.nodes, machine.cursor, machine.caching = [], {}, True
-        others = max(0, self.stage.in_flight - self.stage.chunks)  # a walk holds all chunks of one micro-batch
+        others = self.stage.in_flight - self.stage.chunks  # a walk holds all chunks of one micro-batch
         in_flight = {key: size * others // self.stage.chunks for key, size in (held or {}).items()}
         if held:
             in_flight["activations"] += self.stage.waiting * self.waiting // self.stage.chunks

@@ -15,9 +15,9 @@ WHOLE_CARD_FROM = 0.9
 """A share from here on leaves others too little of the card to run anything on."""
 
 
-def smallest_gpu(job: Job, assessor: Assessor) -> str:
-    """The catalogue name of the smallest GPU, or MIG slice for a job of one GPU, on which the job fits; empty: none."""
-    cards = (card for card in assessor.memory.cards(job) if not card.all_of_one)
+def smallest_gpu(job: Job, assessor: Assessor, *, whole: bool = False) -> str:
+    """The catalogue name of the smallest GPU, or MIG slice for a job of one GPU, on which the job fits; empty: none. `whole`: no slices."""
+    cards = (card for card in assessor.memory.cards(job) if not card.all_of_one and not (whole and "/" in card.name))
     return next(_fitting(job, cards, assessor), "")
 
 

@@ -119,7 +119,7 @@ class Judge:
             smallest_gpu=smallest,
             cheapest_gpu=cheapest_gpu(job, assessor),
             memory_fraction=memory_fraction(job, assessment),
-            notes=suggest_notes(job, assessment, smallest_gpu=smallest, largest_micro_batch_size=largest),
+            notes=(*suggest_notes(job, assessment, smallest_gpu=smallest, largest_micro_batch_size=largest), *counsel.notes),
             solved=solved,
         )
 

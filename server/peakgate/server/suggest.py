@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 
+from peakgate.memory.choices import ALLOWABLE
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import Change, LedgerLine
-from peakgate.memory.suggest.wanted import Wanted
+from peakgate.memory.suggest.wanted import LimitOf, Wanted
 from peakgate.server.assess import Assessment, Assessor
 from peakgate.server.cards import smallest_gpu
 from peakgate.server.decide import retries
@@ -63,11 +64,13 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counsel:
-    """`advice`, best first; `shortfall` where nothing fits; the `front` of memory against time; how many plans were looked at."""
+    """`advice`, best first; `shortfall` where nothing fits; the `front` of memory against time; `notes` on what would help if it were
+    allowed; how many plans were looked at."""
 
     advice: tuple[Advice, ...] = ()
     shortfall: Shortfall | None = None
     front: tuple[Advice, ...] = ()
+    notes: tuple[str, ...] = ()
     plans: int = 0
 
 
@@ -85,7 +88,9 @@ def advise(
     `deciding` are unstated fields with the values that make the job fit: to state them comes before every change. `thorough`: when
     suggestions are asked for, a wider search, with more GPUs and another one where the job's own do not do.
     """
-    limit_of = partial(assessor.largest_requirement, usable_bytes=assessment.usable_bytes)
+    if assessment.capacity is None and not wishes.pareto:
+        return Counsel()  # without a card nothing fits or does not
+    limit_of = cache(partial(assessor.largest_requirement, usable_bytes=assessment.usable_bytes))
     most = ASKED if thorough else UNASKED
     wanted = Wanted(allow=wishes.allow, keeps=wishes.keeps, most=most, thorough=thorough, front=wishes.pareto)
     plans = assessor.memory.plans(job, limit_of, wanted)
@@ -95,11 +100,23 @@ def advise(
     advice = [each for each in (_advice(job, change, assessor) for change in changes) if each is not None]
     fitting = [each for each in advice if each.fits]
     shortfall = _shortfall(job, plans.closest, assessor) if plans.closest is not None else None
-    if thorough and not fitting and not wishes.keeps("gpu.type"):
+    notes = _what_more_helps(job, limit_of, wanted, assessor) if thorough and shortfall is not None else ()
+    if thorough and not fitting and not assessment.fits and not wishes.keeps("gpu.type"):
         fitting += _another_card(job, assessor)
     front = tuple(each for each in (_advice(job, change, assessor) for change in plans.front) if each is not None)
     rest = [each for each in advice if not each.fits]
-    return Counsel(advice=(*fitting, *rest), shortfall=shortfall, front=front, plans=plans.considered)
+    return Counsel(advice=(*fitting, *rest), shortfall=shortfall, front=front, notes=notes, plans=plans.considered)
+
+
+def _what_more_helps(job: Job, limit_of: LimitOf, wanted: Wanted, assessor: Assessor) -> tuple[str, ...]:
+    """What may be altered so that the job fits, where nothing else makes it."""
+    notes = []
+    for word in (word for word in ALLOWABLE if word not in wanted.allow):
+        plans = assessor.memory.plans(job, limit_of, replace(wanted, allow=wanted.allow | {word}, thorough=False, front=False))
+        best = next((each for each in plans.suggestions if each.alters == word), None)
+        if best is not None:
+            notes.append(f"with `--allow {word}` it fits: {best.title}")
+    return tuple(notes)
 
 
 def _own(assessment: Assessment, deciding: Changes) -> Iterator[Change]:
@@ -141,7 +158,7 @@ def _advice(job: Job, change: Change, assessor: Assessor) -> Advice | None:
 
 def _another_card(job: Job, assessor: Assessor) -> Iterator[Advice]:
     """The smallest card of the catalogue on which the job fits as it is."""
-    name = smallest_gpu(job, assessor)
+    name = smallest_gpu(job, assessor, whole=True)
     unset: Changes = (("gpu.memory_bytes", 0),) if job.gpu.memory_bytes else ()
     change = Change(
         title=f"another GPU: {name}",

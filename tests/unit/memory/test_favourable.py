@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.memory.builders import a_bare_job, a_job, textbook_13b
 
 from peakgate.memory.change import Value, value_at, with_changes
 from peakgate.memory.choices import CHOICES
 from peakgate.memory.favourable import FAR, OPEN, OPEN_WHEN_PARALLEL, OPEN_WHEN_TENSOR_PARALLEL, favourable
-from peakgate.memory.job import Batch, Job, Lora, Model
+from peakgate.memory.job import Batch, Framework, Job, Lora, Model
 from peakgate.memory.predict import predict
 
 BARE = a_bare_job()
 
 
+@pytest.mark.parametrize(("framework", "want"), [("torchtune", True), ("torch", True), ("huggingface", False), ("megatron", False)])
+def test_a_step_in_the_backward_pass_is_open_where_a_framework_has_it(framework: str, *, want: bool) -> None:
+    """Of transformers' trainer and of Megatron-LM a job cannot mean it."""
+    job = replace(BARE, framework=Framework(name=framework))
+    assert (("optimizer.in_backward", True) in favourable(job)) is want
+
+
 def test_a_bare_job_leaves_everything_open() -> None:
     """Every row of the table, most telling first."""
-    assert favourable(BARE) == OPEN
+    assert favourable(BARE) == (*OPEN, ("optimizer.in_backward", True))
 
 
 def test_a_stated_field_is_closed() -> None:

@@ -82,6 +82,13 @@ def test_what_must_stay_is_not_offered(a_job: AJob, assessor: Assessor) -> None:
     assert not [each for each in kept if each.title.startswith("expandable")]
 
 
+def test_without_a_card_nothing_is_searched(a_job: AJob, assessor: Assessor) -> None:
+    """Unless the front is asked for, which needs none."""
+    job = a_job(memory_bytes=None)
+    assert counsel(job, assessor) == Counsel()
+    assert counsel(job, assessor, wishes=Wishes(pareto=True)).plans > 0
+
+
 def test_headroom_is_what_the_changed_job_leaves(a_job: AJob, assessor: Assessor) -> None:
     """Usable bytes less the bound, on the card that the changed job asks for."""
     job = a_job(sequences=5, memory_bytes=25 * GB)

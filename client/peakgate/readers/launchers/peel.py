@@ -184,7 +184,7 @@ def _of_shell(peel: Peel, name: str) -> Iterator[Launch]:
         if re.fullmatch(r"-[a-z]*c", flag) and rest:
             yield from _commands(peel, rest[0].text, _shell(peel, "", rest[2:]), rest[0].place.line or 1, rest[0].place.file)
             return
-        if flag in ("-o", "+o", "-O", "--rcfile", "--init-file"):
+        if re.fullmatch(r"[-+][a-z]*[oO]", flag) or flag in ("--rcfile", "--init-file"):  # -euo pipefail
             rest = rest[1:]
     if rest:
         yield from _of_file(peel, rest, words, [])

@@ -13,9 +13,9 @@ MOST_POINTS = 16
 """Points of a front that a person can read."""
 
 
-def front(space: Space, choices: int) -> tuple[Found, ...]:
-    """The fastest plan of each memory, fastest first, of at most so many `choices` of levers; those with few levers first."""
-    evaluated = [each for each in (space.evaluate(node) for node in _nodes(space, choices)) if each is not None]
+def front(space: Space, effort: int) -> tuple[Found, ...]:
+    """The fastest plan of each memory, fastest first, found with so much `effort`; choices of few levers come first."""
+    evaluated = [each for each in (space.evaluate(node) for node in _nodes(space, space.effort + effort)) if each is not None]
     points = sorted((float(time), int(need), place, index) for place, each in enumerate(evaluated) for index, (time, need) in _plans(each))
     kept: list[Found] = []
     for time, need, place, index in points:
@@ -30,12 +30,12 @@ def _plans(evaluated: Evaluated) -> Iterator[tuple[int, tuple[float, int]]]:
     return enumerate(zip(evaluated.time, evaluated.required, strict=True))
 
 
-def _nodes(space: Space, choices: int) -> Iterator[tuple[int, ...]]:
+def _nodes(space: Space, effort: int) -> Iterator[tuple[int, ...]]:
     """Choices of levers, small ones first."""
     layer: list[tuple[int, ...]] = [()]
     for _ in range(MOST_PARTS + 1):
         for node in layer:
-            if len(space.known) >= choices:
+            if space.effort >= effort:
                 return
             yield node
         layer = [child for node in layer for child in _children(space, node)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from math import isqrt, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,15 @@ from peakgate.memory.suggest.array_program import Integers
 
 DEGREES = ("tensor", "pipeline", "context", "expert")
 
+Numbers = Mapping[str, Integers]
+"""The numbers of plans by name, an entry a plan."""
+
+Chosen = slice | NDArray[np.intp] | NDArray[np.bool_]
+
 LAYERS = "checkpoint_layers"
 """Of each stage the first so many are checkpointed: a quarter, a half or three quarters of them."""
+
+QUARTERS = 4
 
 FEWEST_LAYERS = 2
 """One layer is not worth a word, and a number above 1 is a word (`patterns`)."""
@@ -49,45 +56,77 @@ def sequences_of(plan: Plan) -> int:
 
 
 def grid(plan: Plan, wanted: Range) -> dict[str, Integers]:
-    """The numbers of every legal plan in a range, an entry each; the job's own micro-batch first."""
+    """The numbers of every legal plan in a range, an entry each; of each tensor parallel degree the job's own micro-batch first."""
     own = plan.degrees
     values = {name: _degrees(plan, name, wanted.world) if name in wanted.degrees else [getattr(own, name)] for name in DEGREES}
     most = plan.micro_batch * (plan.accumulation if wanted.larger else 1)
     divisors = [each for each in _divisors(most) if each % plan.sequences == 0 and (each == plan.micro_batch or not wanted.fixed_batch)]
     sizes = sorted(divisors, key=lambda each: (each != plan.micro_batch, -each))
     quarters = [1, 2, 3] if LAYERS in wanted.degrees else [0]
-    columns = np.meshgrid(sizes, quarters, *(np.array(values[name], dtype=np.int64) for name in DEGREES), indexing="ij")
-    micro_batch, part, *degrees = (column.ravel().astype(np.int64) for column in columns)
-    numbers = dict(zip(DEGREES, degrees, strict=True)) | {"micro_batch": micro_batch}
-    numbers[LAYERS] = plan.architecture.dims["L"] // numbers["pipeline"] * part // 4 if part.any() else part + plan.checkpoint_layers
+    numbers = _product({"tensor": values.pop("tensor"), "micro_batch": sizes, "quarters": quarters, **values})
+    quarter = numbers.pop("quarters")
+    layers = plan.architecture.dims["L"] // numbers["pipeline"] * quarter // QUARTERS if LAYERS in wanted.degrees else None
+    numbers[LAYERS] = layers if layers is not None else _same(plan.checkpoint_layers, len(quarter))
     return _completed(plan, numbers, wanted)
+
+
+def _product(values: Mapping[str, Sequence[int]]) -> dict[str, Integers]:
+    """Every combination, the last name's values fastest."""
+    shape = [len(each) for each in values.values()]
+    columns: dict[str, Integers] = {}
+    for place, (name, each) in enumerate(values.items()):
+        if len(each) == 1:
+            columns[name] = _same(each[0], prod(shape))
+        else:
+            columns[name] = np.tile(np.repeat(np.array(each, dtype=np.int64), prod(shape[place + 1 :])), prod(shape[:place]))
+    return columns
+
+
+def _same(number: int, size: int) -> Integers:
+    """One number for all plans: a column without a stride, which nothing needs to compute with more than once."""
+    return np.broadcast_to(np.array([number], dtype=np.int64), size)
 
 
 def _completed(plan: Plan, numbers: dict[str, Integers], wanted: Range) -> dict[str, Integers]:
     """With what follows from micro-batch and degrees, and without what is not legal."""
-    own, world = plan.degrees, wanted.world
-    model = numbers["tensor"] * numbers["pipeline"] * numbers["context"]
-    data = np.maximum(1, world // model)
-    accumulation, left = np.divmod(wanted.sequences, numbers["micro_batch"] * data)
-    if not wanted.sequences:
-        accumulation, left = np.full_like(data, plan.accumulation), np.zeros_like(data)
-    kept = numbers["pipeline"] == own.pipeline
-    out = numbers | {
-        "sequence": np.full_like(data, plan.sequence),
-        "target": np.full_like(data, plan.target),
-        "accumulation": accumulation,
-        "world": np.full_like(data, world),
-        "data": data,
-        "shard": _shard(plan, data * numbers["context"]),
-        "virtual_pipeline": np.where(kept, own.virtual_pipeline, 1),
-    }
-    legal = (world % model == 0) & (left == 0) & (accumulation > 0)
-    legal &= (data * numbers["context"] * numbers["tensor"]) % numbers["expert"] == 0
-    legal &= (data * numbers["context"]) % out["shard"] == 0
+    own, world, size = plan.degrees, wanted.world, len(numbers["micro_batch"])
+    ranks = numbers["pipeline"] * numbers["tensor"] * numbers["context"]
+    data = np.maximum(1, world // ranks)
+    together = numbers["micro_batch"] * data
+    accumulation = wanted.sequences // together if wanted.sequences else _same(plan.accumulation, size)
+    legal = (ranks * data == world) & (accumulation > 0) & (not wanted.sequences or accumulation * together == wanted.sequences)
     if LAYERS in wanted.degrees:
         legal &= numbers[LAYERS] >= FEWEST_LAYERS
-    out["expert_shard"] = _expert_shard(own, out)
-    return {name: values[legal] for name, values in out.items()}
+    common = {name: _same(number, size) for name, number in _common(plan, world).items()}
+    sharing = data * numbers["context"]
+    shard = _shard(plan, sharing)
+    out = numbers | common | {"accumulation": accumulation, "data": data, "shard": shard}
+    if own.virtual_pipeline > 1:
+        out["virtual_pipeline"] = np.where(_interleaves(plan, numbers, accumulation), own.virtual_pipeline, 1)
+    if shard is not sharing:
+        legal &= sharing % shard == 0
+    if (numbers["expert"] == 1).all():
+        return part_of(out | {"expert_shard": _same(0, size)}, legal)
+    kept = part_of(out, legal & (sharing * numbers["tensor"] % numbers["expert"] == 0))
+    return kept | {"expert_shard": _expert_shard(own, kept)}
+
+
+def _interleaves(plan: Plan, numbers: Mapping[str, Integers], accumulation: Integers) -> NDArray[np.bool_]:
+    """Whether the job's chunks a stage go with another number of stages (Megatron-LM: layers and micro-batches divide)."""
+    own, stages = plan.degrees, numbers["pipeline"]
+    divides = (plan.architecture.dims["L"] % (stages * own.virtual_pipeline) == 0) & (accumulation % stages == 0) & (stages > 1)
+    interleaves: NDArray[np.bool_] = (stages == own.pipeline) | divides
+    return interleaves
+
+
+def _common(plan: Plan, world: int) -> dict[str, int]:
+    """The numbers that are the same in every plan."""
+    return {
+        "sequence": plan.sequence,
+        "target": plan.target,
+        "world": world,
+        "virtual_pipeline": 1,
+    }
 
 
 def _degrees(plan: Plan, name: str, world: int) -> list[int]:
@@ -113,7 +152,8 @@ def _powers(most: int) -> list[int]:
 
 
 def _divisors(number: int) -> list[int]:
-    return [each for each in range(1, number + 1) if number % each == 0]
+    small = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
+    return sorted({*small, *(number // each for each in small)})
 
 
 def _shard(plan: Plan, ranks: Integers) -> Integers:
@@ -126,12 +166,10 @@ def _shard(plan: Plan, ranks: Integers) -> Integers:
 
 def _expert_shard(own: Degrees, numbers: Mapping[str, Integers]) -> Integers:
     """`routed.expert_shard` of each; degrees come in few combinations."""
-    out = np.zeros_like(numbers["data"])
-    for index in np.flatnonzero(numbers["expert"] > 1):
-        values: dict[str, Any] = {name: int(numbers[name][index]) for name in ("world", "shard", "tensor", "pipeline", "expert")}
-        degrees = replace(own, **values)
-        out[index] = expert_shard(degrees)
-    return out
+    names = ("world", "shard", "tensor", "pipeline", "expert")
+    keys = list(zip(*(numbers[name].tolist() for name in names), strict=True))
+    known = {key: expert_shard(replace(own, **dict(zip(names, key, strict=True)))) if key[-1] > 1 else 0 for key in set(keys)}
+    return np.array([known[key] for key in keys], dtype=np.int64)
 
 
 def changes_of(job: Job, plan: Plan, numbers: Mapping[str, int]) -> tuple[tuple[str, int | bool], ...]:
@@ -161,7 +199,17 @@ def entry(numbers: Mapping[str, Integers], index: int) -> dict[str, int]:
     return {name: int(values[index]) for name, values in numbers.items()}
 
 
+def part_of(numbers: Mapping[str, Integers], chosen: Chosen) -> dict[str, Integers]:
+    """The numbers of some plans; those that are the same for all stay one number (a column without a stride)."""
+    varied = {name: values[chosen] for name, values in numbers.items() if values.strides[0]}
+    size = len(next(iter(varied.values()), numbers["micro_batch"][chosen]))
+    return {name: varied[name] if name in varied else values[:size] for name, values in numbers.items()}
+
+
 def patterns(numbers: Mapping[str, Integers], names: Sequence[str]) -> list[NDArray[np.intp]]:
     """Plans that have the same numbers above 1, which is what words depend on, together."""
-    marks = sum(((numbers[name] > 1).astype(np.int64) << place for place, name in enumerate(names)), np.zeros_like(numbers["data"]))
-    return [np.flatnonzero(marks == each) for each in np.unique(marks)]
+    marks = np.zeros(len(numbers["micro_batch"]), dtype=np.int64)
+    for place, name in enumerate(names):
+        if numbers[name].strides[0]:
+            marks |= (numbers[name] > 1).astype(np.int64) << place
+    return [np.flatnonzero(marks == each) for each in np.flatnonzero(np.bincount(marks))]

@@ -23,12 +23,27 @@ Applies = Callable[[Job, Plan], bool]
 HF = frozenset({"huggingface", "deepspeed", "colossalai"})
 """Frameworks that train Hugging Face's own modules."""
 
+DEEPSPEED = frozenset({"huggingface", "deepspeed"})
+"""Frameworks whose jobs run under DeepSpeed once they say ZeRO: transformers takes its configuration (TrainingArguments.deepspeed)."""
+
 TORCH = frozenset({"torch", "torchtune", "torchtitan", "litgpt", "composer"})
-MEGATRON, TEXTBOOK = frozenset({"megatron"}), frozenset({"textbook"})
+MEGATRON, TEXTBOOK, LITGPT = frozenset({"megatron"}), frozenset({"textbook"}), frozenset({"litgpt"})
 EVERY = HF | TORCH | MEGATRON | TEXTBOOK
 
 FLASH_FROM = 8
 """FlashAttention-2 runs from compute capability 8 on (flash-attention README: Ampere, Ada, Hopper)."""
+
+BFLOAT16_FROM = 8
+"""Multiplies bfloat16 in its matrix units (torch.cuda.is_bf16_supported, including_emulation=False: major >= 8)."""
+
+LITGPT_SCRIPT = ("the FSDPStrategy in LitGPT's script is changed for it: there is no option",)
+"""LitGPT litgpt/finetune/lora.py and full.py: activation_checkpointing_policy={Block} and cpu_offload=False are written there."""
+
+LITGPT_ONE_GPU = ("LitGPT's script is changed for it: it checkpoints blocks under FSDP alone, and has no option",)
+"""litgpt/finetune/lora.py: on one device strategy = "auto"."""
+
+TRAINER_OFFLOADS = ("the trainer has it, as TRL's have activation_offloading; transformers' own has not",)
+"""TRL trl/trainer/sft_config.py, activation_offloading; transformers TrainingArguments has no such field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +62,11 @@ class Option:
     conditions: tuple[str, ...] = ()
     single_step: bool = False
     """Only without gradient accumulation."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it goes all the way, and not for some layers or one checkpoint for several."""
+        return self.degree != "checkpoint_layers" and not any(path == "checkpointing.every" for path, _ in self.changes)
 
     @property
     def kind(self) -> str:
@@ -78,12 +98,12 @@ def _kernels(*names: str) -> Applies:
     )
 
 
-def _adam(job: Job, plan: Plan) -> bool:
-    return plan.optimizer in ("adam", "adamw") and not job.optimizer.in_backward
+def _adam(_: Job, plan: Plan) -> bool:
+    return plan.optimizer in ("adam", "adamw")
 
 
 def _temporary(job: Job, plan: Plan) -> bool:
-    return _adam(job, plan) and step_temporary(plan.optimizer, plan.implementation).all > 0
+    return _adam(job, plan) and not job.optimizer.in_backward and step_temporary(plan.optimizer, plan.implementation).all > 0
 
 
 def _checkpoint(*modes: str) -> Applies:
@@ -111,6 +131,11 @@ def _quantised(plan: Plan) -> bool:
     return plan.lora is not None and plan.lora.base_dtype in QUANTISED
 
 
+def _shards(_: Job, plan: Plan) -> bool:
+    """Composer refuses it (composer/trainer/mosaic_fsdp_utils.py, get_cpu_offload: "FSDP CPU Offload not supported yet")."""
+    return not plan.offload_parameters and plan.degrees.data > 1 and plan.degrees.sharding not in ZERO
+
+
 def _is_dense(_: Job, plan: Plan) -> bool:
     return plan.architecture.network is None
 
@@ -120,7 +145,21 @@ def _adapters(job: Job, plan: Plan) -> bool:
 
 
 def _recipe(job: Job, plan: Plan) -> bool:
-    return plan.formats.parameters == "float32" and job.precision.parameters is None and plan.lora is None
+    able = plan.capability is None or plan.capability[0] >= BFLOAT16_FROM
+    return plan.formats.parameters == "float32" and job.precision.parameters is None and plan.lora is None and able
+
+
+def _whole_base(_: Job, plan: Plan) -> bool:
+    """Adapters on 16 bits a weight that every GPU holds whole: shards of 4-bit weights need a storage of their own (peft docs, fsdp)."""
+    return plan.lora is not None and not _quantised(plan) and plan.degrees.sharding in ("none", "ddp") and plan.degrees.tensor == 1
+
+
+def _one_gpu(_: Job, plan: Plan) -> bool:
+    return plan.degrees.world == 1
+
+
+def _rebuilds(_: Job, plan: Plan) -> bool:
+    return plan.checkpointing in ("none", "selective") and plan.architecture.network is None
 
 
 def _grows(_: Job, plan: Plan) -> bool:
@@ -165,7 +204,7 @@ OPTIONS: tuple[Option, ...] = (
            frameworks=(HF | TORCH) - {"colossalai", "composer"}, why="its step makes no copy of all parameters"),
     Option(lever="optimizer", title="optimizer step inside the backward pass", changes=(("optimizer.in_backward", True),), free=True,
            frameworks=frozenset({"torchtune"}), single_step=True, why="a gradient is used and freed at once",
-           applies=lambda job, plan: _adam(job, plan) and plan.lora is None and plan.degrees.world == 1),
+           applies=lambda job, plan: not job.optimizer.in_backward and plan.lora is None and plan.degrees.world == 1),
     Option(lever="segments", title="expandable segments of the caching allocator", changes=(("framework.expandable_segments", True),),
            applies=_grows, free=True, frameworks=EVERY - TEXTBOOK - MEGATRON, why=SEGMENTS_WHY),
     Option(lever="segments", title="expandable segments of the caching allocator", changes=(("framework.expandable_segments", True),),
@@ -187,14 +226,23 @@ OPTIONS: tuple[Option, ...] = (
     Option(lever="sharding", title="ZeRO-2", changes=(("parallelism.sharding", "zero2"),),
            frameworks=frozenset({"deepspeed", "colossalai"}) | TEXTBOOK, applies=_zero("none", "ddp", "zero1"),
            why="shards optimizer states and gradients; same communication"),
+    Option(lever="sharding", title="ZeRO-2", changes=(("parallelism.sharding", "zero2"),), frameworks=frozenset({"huggingface"}),
+           applies=_zero("zero1"), why="shards gradients too; same communication"),
     Option(lever="checkpointing", title="full checkpointing of some layers", changes=(("checkpointing.mode", "full"),),
            degree="checkpoint_layers", frameworks=MEGATRON | TEXTBOOK,
            applies=lambda job, plan: plan.checkpointing in ("none", "selective") and not job.checkpointing.layers and _is_dense(job, plan),
            why="keeps the inputs of some layers alone and runs those again"),
     Option(lever="checkpointing", title="full activation checkpointing", changes=(("checkpointing.mode", "full"),),
-           applies=lambda _, plan: plan.checkpointing in ("none", "selective") and plan.architecture.network is None, why=REBUILT_WHY),
+           applies=_rebuilds, frameworks=EVERY - {"litgpt"}, why=REBUILT_WHY),
+    Option(lever="checkpointing", title="full activation checkpointing", changes=(("checkpointing.mode", "full"),),
+           applies=lambda job, plan: _rebuilds(job, plan) and not _one_gpu(job, plan), frameworks=LITGPT, why=REBUILT_WHY),
+    Option(lever="checkpointing", title="full activation checkpointing", changes=(("checkpointing.mode", "full"),),
+           applies=lambda job, plan: _rebuilds(job, plan) and _one_gpu(job, plan), frameworks=LITGPT, why=REBUILT_WHY,
+           conditions=LITGPT_ONE_GPU),
     Option(lever="sharding", title="ZeRO-3", changes=(("parallelism.sharding", "zero3"),), frameworks=frozenset({"deepspeed"}) | TEXTBOOK,
            applies=_zero("none", "ddp", "zero1", "zero2"), why="shards parameters too; 1.5 × the communication"),
+    Option(lever="sharding", title="ZeRO-3", changes=(("parallelism.sharding", "zero3"),), frameworks=frozenset({"huggingface"}),
+           applies=_zero("zero1", "zero2"), why="shards parameters too; 1.5 × the communication"),
     *(Option(lever="checkpointing", title=f"full checkpointing, one checkpoint for {every} layers",
              changes=(("checkpointing.mode", "full"), ("checkpointing.every", every)), frameworks=MEGATRON | TEXTBOOK | {"torch"},
              applies=lambda job, plan: not job.checkpointing.every and _is_dense(job, plan), why=REBUILT_WHY)
@@ -218,17 +266,22 @@ OPTIONS: tuple[Option, ...] = (
     Option(lever="expert", title="expert parallelism", changes=(), degree="expert", frameworks=MEGATRON | {"torchtitan"},
            applies=lambda _, plan: plan.architecture.dims.get("E", 0) > 1, why="divides the experts"),
     Option(lever="offload", title="offload of the optimizer to the host", changes=(("offload.optimizer", "cpu"),),
-           frameworks=frozenset({"deepspeed"}) | TEXTBOOK, applies=lambda _, plan: not plan.offload_optimizer and _offloads(plan),
+           frameworks=DEEPSPEED | TEXTBOOK, applies=lambda _, plan: not plan.offload_optimizer and _offloads(plan),
            why="master weights and optimizer states in the node's RAM"),
     Option(lever="offload", title="offload of optimizer and parameters to the host",
-           changes=(("offload.optimizer", "cpu"), ("offload.parameters", "cpu")), frameworks=frozenset({"deepspeed"}),
+           changes=(("offload.optimizer", "cpu"), ("offload.parameters", "cpu")), frameworks=DEEPSPEED,
            applies=lambda _, plan: not plan.offload_parameters and _offloads(plan), why="all states in the node's RAM"),
-    Option(lever="offload", title="FSDP with shards in the host's memory", changes=(("offload.parameters", "cpu"),),
-           frameworks=TORCH | {"huggingface"}, applies=lambda _, plan: not plan.offload_parameters and plan.degrees.data > 1,
+    Option(lever="offload", title="FSDP's shards in the host's memory", changes=(("offload.parameters", "cpu"),),
+           frameworks=frozenset({"torch", "torchtune", "torchtitan", "huggingface"}), applies=_shards,
            why="parameters, gradients and states in the node's RAM"),
+    Option(lever="offload", title="FSDP's shards in the host's memory", changes=(("offload.parameters", "cpu"),), frameworks=LITGPT,
+           applies=_shards, why="parameters, gradients and states in the node's RAM", conditions=LITGPT_SCRIPT),
     Option(lever="activations", title="checkpoints in the host's memory", changes=(("offload.activations", "cpu"),),
-           frameworks=frozenset({"huggingface", "torchtune", "torch"}), applies=lambda _, plan: not plan.offload_activations,
+           frameworks=frozenset({"torchtune", "torch"}), applies=lambda _, plan: not plan.offload_activations,
            why="the inputs of the layers wait in the node's RAM"),
+    Option(lever="activations", title="checkpoints in the host's memory", changes=(("offload.activations", "cpu"),),
+           frameworks=frozenset({"huggingface"}), applies=lambda _, plan: not plan.offload_activations,
+           why="the inputs of the layers wait in the node's RAM", conditions=TRAINER_OFFLOADS),
     Option(lever="optimizer", title="8-bit AdamW", changes=(("optimizer.name", "adamw-8bit"),), alters="numerics",
            frameworks=frozenset({"huggingface", "torchtune", "torch"}), applies=_adam, why="states in one byte each"),
     Option(lever="optimizer", title="paged 8-bit AdamW", changes=(("optimizer.name", "paged-adamw-8bit"),), alters="numerics",
@@ -237,6 +290,12 @@ OPTIONS: tuple[Option, ...] = (
     Option(lever="precision", title="parameters and states in bfloat16", changes=(("precision.recipe", "bf16"),), alters="numerics",
            frameworks=frozenset({"huggingface", "torch", "torchtune", "litgpt"}), applies=_recipe,
            why="8 bytes a parameter in place of 16"),
+    Option(lever="base", title="the adapters' base in 4 bits (QLoRA)", changes=(("lora.base_dtype", "nf4"),), alters="numerics",
+           frameworks=frozenset({"huggingface", "torchtune"}), applies=_whole_base,
+           why="frozen weights in half a byte each, made 16 bits again for each product"),
+    Option(lever="base", title="the adapters' base in 4 bits (--quantize bnb.nf4)", changes=(("lora.base_dtype", "nf4"),),
+           alters="numerics", frameworks=LITGPT, applies=lambda job, plan: _whole_base(job, plan) and _one_gpu(job, plan),
+           why="frozen weights in half a byte each, made 16 bits again for each product"),
     Option(lever="adapters", title="LoRA on every linear layer", changes=(("lora.rank", 16), ("lora.targets", ("all-linear",))),
            alters="objective", frameworks=frozenset({"huggingface", "deepspeed"}), applies=_adapters,
            why="only small adapters are trained"),
@@ -251,7 +310,9 @@ OPTIONS: tuple[Option, ...] = (
 
 FASTER: tuple[Option, ...] = (
     Option(lever="checkpointing", title="no activation checkpointing", changes=(("checkpointing.mode", "none"),),
-           applies=lambda _, plan: plan.checkpointing in ("full", "selective"), why="nothing is computed twice"),
+           applies=_checkpoint("full", "selective"), frameworks=EVERY - {"litgpt"}, why="nothing is computed twice"),
+    Option(lever="checkpointing", title="no activation checkpointing", changes=(("checkpointing.mode", "none"),),
+           applies=_checkpoint("full", "selective"), frameworks=LITGPT, why="nothing is computed twice", conditions=LITGPT_SCRIPT),
     Option(lever="checkpointing", title="selective recomputation of the attention core", frameworks=MEGATRON,
            changes=(("checkpointing.mode", "selective"), ("checkpointing.modules", ("core_attn",))),
            applies=_checkpoint("full"), why="only the scores are computed twice"),

@@ -2,8 +2,8 @@
 
 A node is a choice of levers, and with it come all micro-batches and degrees that are legal beside it, evaluated at once. Nodes are visited
 cheapest first, each set of levers once. Two things keep the search small, and both only leave out what cannot be better:
-a choice that already fits at the job's own micro-batch needs no more levers, and one that does not fit with every free lever after it
-on top does not fit with some of them.
+a choice that already fits at the job's own micro-batch needs no more levers but those that make it faster, and one that does not fit with
+every free lever after it on top does not fit with some of them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -53,27 +54,30 @@ class Found:
         return frozenset(fields | {option.lever for option in self.chosen})
 
     @property
-    def rank(self) -> tuple[float, int, int, int]:
-        """Cheapest first, of equally fast ones that with the fewest changes, then the first of the table, which has the lesson's order."""
+    def rank(self) -> tuple[bool, float, int, int, int]:
+        """What alters nothing but memory and time first, then the cheapest, of equally fast ones that with the fewest changes, then the
+        first of the table, which has the lesson's order."""
         place = max((OPTIONS.index(option) for option in self.chosen if option in OPTIONS), default=0)
-        return round(self.time / (2 * SAME_TIME)), len(self.chosen) + len(self.changes), place, self.required_bytes
+        altered = any(option.alters for option in self.chosen)
+        return altered, round(self.time / (2 * SAME_TIME)), len(self.chosen) + len(self.changes), place, self.required_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Plans that fit, best first; the plan that comes nearest; how many plans and choices were looked at."""
+    """Plans that fit, best first; the plan that comes nearest; how many plans were looked at."""
 
     found: tuple[Found, ...]
     closest: Found | None
     plans: int
-    choices: int
 
 
-def search(space: Space, *, most: int = 5, choices: int = 200) -> Result:
-    """The `most` best plans that fit and need each of their changes, one of a kind, out of at most so many `choices` of levers."""
-    visit = _Visit(space, most, choices)
+def search(space: Space, *, most: int = 5, effort: int = 200) -> Result:
+    """The `most` best plans that fit and need each of their changes, one of a kind, until the search has cost so much `effort`."""
+    visit = _Visit(space, most, space.effort + effort)
     visit.run()
-    return Result(found=tuple(visit.best()[:most]), closest=visit.closest, plans=space.plans, choices=len(space.known))
+    if not visit.found:
+        visit.add_up()
+    return Result(found=tuple(visit.best()[:most]), closest=visit.closest, plans=space.plans)
 
 
 def found_at(space: Space, evaluated: Evaluated, index: int) -> Found:
@@ -90,21 +94,53 @@ def found_at(space: Space, evaluated: Evaluated, index: int) -> Found:
 
 
 class _Visit:
-    def __init__(self, space: Space, most: int, choices: int) -> None:
-        self.space, self.most, self.choices = space, most, choices
+    def __init__(self, space: Space, most: int, effort: int) -> None:
+        self.space, self.most, self.effort = space, most, effort
         self.found: dict[tuple[int, ...], Found] = {}
         self.closest: Found | None = None
         self.largest: dict[tuple[int, ...], int] = {}
 
     def run(self) -> None:
         queue: list[tuple[float, int, tuple[int, ...]]] = [(0.0, 0, ())]
-        while queue and len(self.space.known) < self.choices:
+        while queue and self.space.effort < self.effort:
             bound, _, node = heapq.heappop(queue)
             best = self.best()
             if len(best) >= self.most and bound > best[self.most - 1].time + SAME_TIME:
                 return
             for child, time in self._visited(node):
                 heapq.heappush(queue, (time, len(child), child))
+
+    def add_up(self) -> None:
+        """The strongest option of each lever on top of the others until the job fits, and then without those that it fits without."""
+        node: tuple[int, ...] = ()
+        for places in self._strongest():
+            grown = tuple(sorted({*node, *places}))
+            if len(grown) > len(node) and self._lacks(grown) < self._lacks(node):
+                node = grown
+            if node in self.found:
+                break
+        for place in sorted(node, key=lambda each: self.space.options[each].free) if node in self.found else ():
+            rest = tuple(each for each in node if each != place)
+            if self._lacks(rest) <= 0:
+                del self.found[node]
+                node = rest
+
+    def _strongest(self) -> Iterator[list[int]]:
+        """All free levers, then the strongest option of each dear one: the last of the table that goes all the way."""
+        options, strongest = self.space.options, dict[str, int]()
+        for place, option in enumerate(options):
+            if option.whole and not option.single_step:
+                strongest[option.lever] = place
+        yield [place for place in strongest.values() if options[place].free]
+        yield from ([place] for place in strongest.values() if not options[place].free)
+
+    def _lacks(self, node: tuple[int, ...]) -> float:
+        """Bytes that the card lacks for the best plan of a node, which is noted."""
+        evaluated = self.space.evaluate(node)
+        if evaluated is None:
+            return inf
+        self._note(node, evaluated)
+        return 0 if evaluated.fits.any() else max(1, int(evaluated.over.min()))
 
     def best(self) -> list[Found]:
         """What was found so far, best first; of one kind the best, and nothing that part of its levers do as well and as fast."""
@@ -116,8 +152,10 @@ class _Visit:
         return [each for each in plans if not any(other.about < each.about and other.time <= each.time for other in plans)]
 
     def _has_spare_part(self, node: tuple[int, ...]) -> bool:
-        size = self.largest[node]
-        return any(self.largest.get(other, 0) >= size for other in (node[:at] + node[at + 1 :] for at in range(len(node))))
+        """Whether it fits as well, and is as fast, without one of its levers."""
+        size, time = self.largest[node], self.found[node].time + SAME_TIME
+        parts = (node[:at] + node[at + 1 :] for at in range(len(node)))
+        return any(self.largest.get(part, 0) >= size and self.found[part].time <= time for part in parts)
 
     def _visited(self, node: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], float]]:
         """Notes what a node has to offer; its children with a bound of their time."""
@@ -129,14 +167,16 @@ class _Visit:
         else:
             time = float(evaluated.time.min())
             self._note(node, evaluated)
-        if self.largest.get(node) == self.space.plan.micro_batch or len(node) == MOST_PARTS:
+        if len(node) == MOST_PARTS:
             return
-        free_helps = self._free_helps(node)
+        enough = self.largest.get(node) == self.space.plan.micro_batch
+        free_helps = not enough and self._free_helps(node)
+        taken = {self.space.options[each].lever for each in node}
         for place in range(node[-1] + 1 if node else 0, len(self.space.options)):
-            option = self.space.options[place]
-            taken = {self.space.options[each].lever for each in node}
-            if option.lever not in taken and (free_helps or not option.free):
-                yield (*node, place), time * self._factor(place)
+            option, factor = self.space.options[place], self._factor(place)
+            helps = factor < 1 - SAME_TIME or (not enough and (free_helps or not option.free))
+            if option.lever not in taken and helps:
+                yield (*node, place), time * factor
 
     def _note(self, node: tuple[int, ...], evaluated: Evaluated) -> None:
         index = evaluated.best()

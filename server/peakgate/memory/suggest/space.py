@@ -22,16 +22,18 @@ from peakgate.memory.not_counted.model import of_description
 from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError
-from peakgate.memory.profiles import profile_of
 from peakgate.memory.resolve import resolve
 from peakgate.memory.runtime import context_bytes, workspace_bytes
 from peakgate.memory.step_time import Card, Sizes, StepTime, card_of, sizes_of, step_time
 from peakgate.memory.suggest.array_program import Integers
-from peakgate.memory.suggest.figures import figures_of
-from peakgate.memory.suggest.grid import LAYERS, Range, changes_of, entry, grid, patterns, sequences_of
+from peakgate.memory.suggest.figures import figures_of, outside_bytes
+from peakgate.memory.suggest.grid import LAYERS, Range, changes_of, entry, grid, part_of, patterns, sequences_of
 from peakgate.memory.suggest.levers import Changes, Option, options_of
 from peakgate.memory.suggest.numbers import ALWAYS, OF_DEGREES, OF_PLAN
 from peakgate.memory.suggest.wanted import LimitOf
+
+STAGES = 3
+"""Of a pipeline that are walked: the first, the last, and one between them."""
 
 Floats = NDArray[np.float64]
 DECIDING = tuple(name for name in (*OF_PLAN, *OF_DEGREES) if name not in ALWAYS)
@@ -82,7 +84,9 @@ class Space:
     """What makes the job one of `world` GPUs, where that is not what it has."""
     known: dict[tuple[int, ...], Evaluated | None] = field(default_factory=dict)
     plans: int = 0
-    """How many were evaluated."""
+    """How many were evaluated …"""
+    effort: int = 0
+    """… and how many walks that takes: one for each stage of a group that says the same words, or for each plan that is predicted alone."""
 
     def evaluate(self, places: tuple[int, ...]) -> Evaluated | None:
         """The plans of the options at `places`; None where there are no legal ones."""
@@ -101,14 +105,15 @@ class Space:
         wanted = Range(degrees=degrees, world=self.world, sequences=sequences, larger=larger, fixed_batch=self.fixed_batch)
         numbers = grid(worded, wanted)
         if any(option.single_step for option in chosen):
-            numbers = {name: values[numbers["accumulation"] == 1] for name, values in numbers.items()}
+            numbers = part_of(numbers, numbers["accumulation"] == 1)
         size = len(numbers["micro_batch"])
         required, over, host = (np.zeros(size, dtype=np.int64) for _ in range(3))
         time = np.ones(size)
         legal = np.zeros(size, dtype=bool)
         for group in patterns(numbers, DECIDING) if size else ():
-            part = {name: values[group] for name, values in numbers.items()}
-            plan = self._plan_of((*words, *changes_of(self.job, self.plan, entry(part, 0))))
+            part = part_of(numbers, group)
+            changes = changes_of(self.job, self.plan, entry(part, 0))
+            plan = self._plan_of((*words, *changes)) if changes else worded
             if plan is None:
                 continue
             legal[group] = True
@@ -120,16 +125,16 @@ class Space:
         self.plans += int(legal.sum())
         room = self.job.node.host_memory_bytes or 0
         fits = legal & (over <= 0) & ((host <= room) | (room == 0))
-        chosen_numbers = {name: values[legal] for name, values in numbers.items()}
+        kept = slice(None) if legal.all() else legal
         return Evaluated(
             chosen=chosen,
             words=words,
-            numbers=chosen_numbers,
-            required=required[legal],
-            over=over[legal],
-            host=host[legal],
-            time=time[legal],
-            fits=fits[legal],
+            numbers=part_of(numbers, kept),
+            required=required[kept],
+            over=over[kept],
+            host=host[kept],
+            time=time[kept],
+            fits=fits[kept],
         )
 
     def _plan_of(self, changes: Changes) -> Plan | None:
@@ -148,11 +153,12 @@ class Space:
             found = figures_of(plan, numbers)
         except UntraceableError:
             return self._one_by_one(words, numbers)
-        context = plan.context_bytes if profile_of(plan.profile).context else 0
-        return found.required + context, found.host
+        self.effort += min(plan.degrees.pipeline, STAGES)
+        return found.required + outside_bytes(plan, numbers), found.host
 
     def _one_by_one(self, words: Changes, numbers: dict[str, Integers]) -> tuple[Integers, Integers]:
         size = len(numbers["micro_batch"])
+        self.effort += size
         every = [changes_of(self.job, self.plan, entry(numbers, index)) for index in range(size)]
         found = [predict(with_changes(self.job, (*words, *changes))) for changes in every]
         return np.array([each.required_bytes for each in found]), np.array([each.host_bytes for each in found])
@@ -171,7 +177,7 @@ class Space:
 def _varied(numbers: dict[str, Integers]) -> dict[str, Any]:
     """The numbers that differ between plans, as a step time takes them."""
     names = [each.name for each in fields(Sizes) if each.name in numbers]
-    return {name: numbers[name].astype(np.float64) for name in names if len(np.unique(numbers[name])) > 1}
+    return {name: numbers[name].astype(np.float64) for name in names if numbers[name].strides[0]}
 
 
 def plan_of(job: Job, described: Described) -> tuple[Plan, frozenset[str]]:

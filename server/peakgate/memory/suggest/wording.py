@@ -26,7 +26,8 @@ def change_of(space: Space, found: Found) -> Change:
     """The plan as a change of the job, its step time computed for it alone."""
     plan, _ = plan_of(with_changes(space.job, found.changes), space.described)
     after = step_time(plan, sizes_of(plan), space.card)
-    reasons = list(dict.fromkeys(option.why for option in found.chosen))
+    given_up = [option for option in found.chosen if option.degree and found.numbers[option.degree] == 1]
+    reasons = list(dict.fromkeys(option.why for option in found.chosen if option not in given_up))
     return Change(
         title=" + ".join(_titles(space, found)) or "the job as it is",
         changes=found.changes,
@@ -41,12 +42,16 @@ def change_of(space: Space, found: Found) -> Change:
 def _titles(space: Space, found: Found) -> Iterator[str]:
     numbers, own = found.numbers, space.plan
     for option in found.chosen:
-        yield DEGREE_TITLES[option.degree].format(numbers[option.degree]) if option.degree else option.title
+        yield _degree_title(option.degree, numbers[option.degree]) if option.degree else option.title
     if numbers["micro_batch"] != own.micro_batch:
         size, steps = numbers["micro_batch"] // own.sequences, numbers["accumulation"]
         yield f"micro-batch {size} with {steps} accumulation step{'s' if steps != 1 else ''}"
     if numbers["world"] != own.degrees.world:
         yield f"{numbers['world']} GPUs"
+
+
+def _degree_title(name: str, degree: int) -> str:
+    return DEGREE_TITLES[name].format(degree) if degree > 1 else f"no {name} parallelism"
 
 
 def _altered(space: Space, found: Found) -> str:

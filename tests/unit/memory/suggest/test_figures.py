@@ -8,10 +8,11 @@ from tests.unit.memory.builders import a_job, plan_of
 
 from peakgate.memory.forms import UntraceableError
 from peakgate.memory.pipeline import distinct, stages
-from peakgate.memory.suggest import figures
+from peakgate.memory.suggest import figures, rank_figures
 from peakgate.memory.suggest.compiled_rank import compile_rank
-from peakgate.memory.suggest.figures import figures_of, forget_ranks
+from peakgate.memory.suggest.figures import figures_of
 from peakgate.memory.suggest.grid import Range, grid, sequences_of
+from peakgate.memory.suggest.rank_figures import forget_ranks
 
 
 def test_many_plans_are_the_parts_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,7 +20,7 @@ def test_many_plans_are_the_parts_put_together(monkeypatch: pytest.MonkeyPatch) 
     plan = plan_of(a_job({"batch.micro_batch_size": 32, "batch.gradient_accumulation_steps": 2}))
     numbers = grid(plan, Range(sequences=sequences_of(plan)))
     whole = figures_of(plan, numbers)
-    monkeypatch.setattr(figures, "TOGETHER", 2)
+    monkeypatch.setattr(rank_figures, "TOGETHER", 2)
     parts = figures_of(plan, numbers)
     assert len(whole.required) == 6
     for name in ("allocated", "required", "host"):
@@ -34,7 +35,8 @@ def test_a_walk_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
         compiled.append(args)
         return compile_rank(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(figures, "compile_rank", counting)
+    monkeypatch.setattr(rank_figures, "compile_rank", counting)
+    monkeypatch.setattr(rank_figures, "MOST_WALKS", 0)  # a few plans would be walked
     forget_ranks()
     for length in (128, 256, 512):
         plan = plan_of(a_job({"batch.micro_batch_size": 8, "batch.sequence_length": length}))

@@ -108,5 +108,5 @@ def test_a_stated_shard_degree_follows() -> None:
 
 def test_plans_are_grouped_by_what_is_above_one() -> None:
     """Whether there is accumulation, and whether there is a second data parallel rank, are words."""
-    numbers = {"accumulation": np.array([1, 2, 4, 1]), "data": np.array([1, 1, 2, 1])}
+    numbers = {"micro_batch": np.ones(4, dtype=np.int64), "accumulation": np.array([1, 2, 4, 1]), "data": np.array([1, 1, 2, 1])}
     assert [list(group) for group in patterns(numbers, ("accumulation", "data"))] == [[0, 3], [1], [2]]
