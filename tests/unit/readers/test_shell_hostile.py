@@ -92,13 +92,12 @@ def test_a_million_given_words() -> None:
 
 
 PIECES = st.sampled_from(
-    ["$", "${", "}", "$((", "))", "$(", ")", "(", "`", '"', "'", "\\", "\n", ";", ";;", "&&", "||", "|", "&", "<<EOF\n", "EOF\n", "<", ">", "#",
-     "if ", "then ", "else ", "elif ", "fi ", "for ", "in ", "do ", "done ", "while ", "case ", "esac ", "function ", "{ ", "[[ ", "]] ", "[ ",
-     "] ",
-     "x", "A=", "A+=(", "A[", "]=", "${A[@]}", "${A:-", "${A//",
+    ["$", "${", "}", "$((", "))", "$(", ")", "(", "`", '"', "'", "\\", "\n", ";", ";;", "&&", "||", "|", "&", "<<EOF\n", "EOF\n", "<", ">",
+     "#", "if ", "then ", "else ", "elif ", "fi ", "for ", "in ", "do ", "done ", "while ", "case ", "esac ", "function ", "{ ", "[[ ",
+     "]] ", "[ ", "] ", "x", "A=", "A+=(", "A[", "]=", "${A[@]}", "${A:-", "${A//",
      "$A", "$1", "$@", "!", "-f ", "==", "=~ ", "python ", "torchrun ", "srun ",
-     "bash -c ", "eval ", "source run.sh", "cd ", "set -- ", "shift ", "exit ", "return ", "break ", "#SBATCH ", "--gres=gpu:", "-N", "#PEAKGATE ",
-     "a=b", "8", "--nnodes ", "--nproc_per_node=", "accelerate launch ", "deepspeed ", "mpirun -np ", "tune run ", "docker run ", " "]
+     "bash -c ", "eval ", "source run.sh", "cd ", "set -- ", "shift ", "exit ", "return ", "break ", "#SBATCH ", "--gres=gpu:", "-N",
+     "#PEAKGATE ", "a=b", "8", "--nnodes ", "--nproc_per_node=", "accelerate launch ", "deepspeed ", "mpirun -np ", "tune run ", "docker run ", " "]
 )  # fmt: skip
 
 BYTES = st.binary(max_size=300).map(lambda data: data.decode("utf-8", "replace"))
