@@ -97,7 +97,8 @@ PIECES = st.sampled_from(
      "]] ", "[ ", "] ", "x", "A=", "A+=(", "A[", "]=", "${A[@]}", "${A:-", "${A//",
      "$A", "$1", "$@", "!", "-f ", "==", "=~ ", "python ", "torchrun ", "srun ",
      "bash -c ", "eval ", "source run.sh", "cd ", "set -- ", "shift ", "exit ", "return ", "break ", "#SBATCH ", "--gres=gpu:", "-N",
-     "#PEAKGATE ", "a=b", "8", "--nnodes ", "--nproc_per_node=", "accelerate launch ", "deepspeed ", "mpirun -np ", "tune run ", "docker run ", " "]
+     "#PEAKGATE ", "a=b", "8", "--nnodes ", "--nproc_per_node=", "accelerate launch ", "deepspeed ", "mpirun -np ", "tune run ",
+     "docker run ", " "]
 )  # fmt: skip
 
 BYTES = st.binary(max_size=300).map(lambda data: data.decode("utf-8", "replace"))
