@@ -34,6 +34,7 @@ from peakgate.readers.files import FileError
         ("python a.py --x 1\r\npython b.py\r\n", ["a.py --x 1", "b.py"]),
         ("if ! command -v x; then pip install x; fi\npython a.py\n", ["a.py"]),
         ("$LAUNCHER python a.py\n", ["a.py"]),
+        ("bash -c 'python $CODE/a.py x'\n$BIN/python a.py\n", ["$CODE/a.py x", "a.py"]),
         (
             "D=<path to data>/x\npython a.py --d $D --o <your folder> --x 1 < in > out\n",
             ["a.py --d <path to data>/x --o <your folder> --x 1"],

@@ -107,7 +107,7 @@ class Commands:
         return True
 
     def command(self, node: Simple, assignments: list[RawWord], fields: list[Value]) -> str:
-        while fields and not known(fields[0]) and len(fields) > 1:
+        while len(fields) > 1 and fields[0] and not any(segment.known for segment in fields[0]):
             fields = fields[1:]  # a launcher by a variable that nobody set
         if not fields:
             self.write(node, "")
