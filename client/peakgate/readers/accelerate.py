@@ -13,7 +13,8 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import file_of, switched_on, truth
+from peakgate.readers.switches import switched_on, truth
+from peakgate.readers.trainer_settings import file_of
 
 BLOCKS = ("fsdp_config", "deepspeed_config", "megatron_lm_config", "parallelism_config", "dynamo_config", "fp8_config")
 FSDP, DEEPSPEED, MEGATRON, DDP = "fsdp", "deepspeed", "megatron", "ddp"
@@ -126,6 +127,8 @@ def state_fsdp(settings: Settings, reading: Reading, place: Place) -> str:
     if again := switched_on(settings, "fsdp_activation_checkpointing"):
         reading.state("checkpointing.mode", "full", again)
         reading.state("checkpointing.reentrant", value=False, place=again)
+        if host := switched_on(settings, "fsdp_activation_checkpointing_offload"):
+            reading.state("offload.activations", "cpu", host)
     return sharding
 
 

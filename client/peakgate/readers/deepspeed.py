@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from peakgate.readers import deepspeed_config
 from peakgate.readers.convert import one_of, positive, whole
-from peakgate.readers.huggingface import deepspeed_of
+from peakgate.readers.huggingface import deepspeed_of, state_cast_adapters
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import dtype_of
 from peakgate.readers.named_model import name_model
+from peakgate.readers.not_training import state_other_method, trains
 from peakgate.readers.peft import read_adapters
 from peakgate.readers.place import Stated
 from peakgate.readers.plain_flags import state_checkpoints, state_micro_batch, state_sequence
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import switched_on, truth
 from peakgate.readers.trainer import state_attention
-from peakgate.readers.trainer_settings import settings_of, switched_on, truth
+from peakgate.readers.trainer_settings import settings_of
 
 OWN_KEYS = ("zero_optimization", "train_micro_batch_size_per_gpu")
 FORMATS = ("fp16", "bf16", "bfloat16", "optimizer.type")
@@ -35,6 +37,8 @@ class DeepSpeed:
 
     def recognises(self, launch: Launch) -> bool:
         """By DeepSpeed's own flags, its launcher, or the keys of its configuration."""
+        if not trains(launch.program):
+            return False
         flags = launch.arguments.flags
         if any(flags(name) is not None for name in ("deepspeed", "deepspeed_config", "ds_config", "zero_stage")):
             return True
@@ -48,9 +52,7 @@ class DeepSpeed:
         reading.default("framework.name", "deepspeed", "scripts that call deepspeed.initialize")
         name_model(settings, launch.files, reading)
         apply(DEGREES, settings, reading)
-        critic = settings("critic_model_name_or_path")
-        if critic is not None:
-            reading.cannot_say("an actor beside a critic, and the answers that it generates", critic.place)
+        state_other_method(launch, settings, reading)
         dtype = _configured(config, settings, launch, reading) if config is not None else _by_flags(settings, reading)
         state_micro_batch(settings, reading)
         apply([Row(STEPS, STEPS_PATH, positive)] if reading.get(STEPS_PATH) is None else [], settings, reading)
@@ -58,7 +60,8 @@ class DeepSpeed:
         state_attention(settings, reading)
         state_checkpoints(settings, reading)
         _activations(config, reading)
-        read_adapters(settings, reading, dtype=dtype)
+        if read_adapters(settings, reading, dtype=dtype) is not None:
+            state_cast_adapters(reading)
         return reading
 
 

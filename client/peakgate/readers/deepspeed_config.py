@@ -14,7 +14,7 @@ from peakgate.readers.named_model import hidden_size
 from peakgate.readers.place import DEFAULT, Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import switched_on, truth
+from peakgate.readers.switches import switched_on, truth
 
 ZERO = "zero_optimization"
 DEVICE = one_of({"none": None, "cpu": "cpu", "nvme": "nvme"})
@@ -36,6 +36,7 @@ ROWS = (
     Row(f"{ZERO}.stage3_gather_fp16_weights_on_model_save", "save.full_state_dict", flag),
     Row(f"{ZERO}.gather_16bit_weights_on_model_save", "save.full_state_dict", flag),
     Row("tensor_parallel.autotp_size", "parallelism.tensor", positive),
+    Row("sequence_parallel_size", "parallelism.context", positive),
     Row("compile.enabled", "framework.compile", flag),
 )
 
@@ -65,6 +66,7 @@ BEYOND = {
     f"{ZERO}.zero_quantized_nontrainable_weights": "frozen weights that ZeRO++ keeps in 8 bits",
     f"{ZERO}.zero_quantized_gradients": "gradients that ZeRO++ reduces in 4 bits",
     f"{ZERO}.offload_optimizer.super_offload": "SuperOffload",
+    f"{ZERO}.zenflow": "ZenFlow",
     "compression_training": "compression in training",
     "quantize_training.enabled": "quantisation in training",
     "hybrid_engine.enabled": "the hybrid engine for generation",

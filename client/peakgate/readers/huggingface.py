@@ -10,14 +10,16 @@ from peakgate.readers import accelerate, deepspeed_config
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import Mixed, mixed_of, state_precision
 from peakgate.readers.named_model import name_model
+from peakgate.readers.not_training import state_other_method, trains
 from peakgate.readers.peft import read_adapters
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.plain_flags import BATCHES, MICRO_BATCHES
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import switched_on, truth
 from peakgate.readers.trainer import read_arguments
 from peakgate.readers.trainer_lengths import script_of, state_lengths
-from peakgate.readers.trainer_settings import file_of, settings_of, truth
+from peakgate.readers.trainer_settings import file_of, settings_of
 
 SURE = ("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_checkpointing_kwargs")
 LIKELY = (
@@ -58,8 +60,11 @@ class HuggingFace:
     def recognises(self, launch: Launch) -> bool:
         """By the names of the example scripts, or of arguments."""
         settings = settings_of(launch, Reading())
+        trained, judged = settings("do_train"), switched_on(settings, "do_eval", "do_predict", "predict_with_generate")
+        if not trains(launch.program) or (truth(trained) is False and judged):
+            return False
         if script_of(launch.program)[1] is not None:
-            return True
+            return trained is not None or judged is None
         if any(settings(name) is not None for name in NOT_TRAINER):
             return False
         if any(settings(name) is not None for name in SURE):
@@ -75,10 +80,23 @@ class HuggingFace:
         name_model(settings, launch.files, reading)
         read_arguments(settings, reading)
         state_lengths(settings, reading, launch.program)
+        state_other_method(launch, settings, reading)
         outside = accelerate.accelerate_settings(launch, reading)
         mixed = read_placement(settings, outside, launch, reading)
-        read_adapters(settings, reading, dtype=half(mixed))
+        if read_adapters(settings, reading, dtype=half(mixed)) is not None:
+            state_cast_adapters(reading)
+        if launch.program.endswith("_no_trainer.py"):
+            reading.default("optimizer.implementation", "foreach", "torch.optim.AdamW: foreach when none is named")
         return reading
+
+
+def state_cast_adapters(reading: Reading) -> None:
+    """DeepSpeed casts the whole module, adapters as well (runtime/engine.py: _configure_distributed_model)."""
+    recipe = str(reading.get("precision.recipe"))
+    if recipe.startswith("deepspeed-"):
+        reading.default(
+            "lora.adapter_dtype", "bfloat16" if recipe.endswith("bf16") else "float16", "deepspeed engine.py: the module is cast"
+        )
 
 
 def half(mixed: Mixed) -> str:

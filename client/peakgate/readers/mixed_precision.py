@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import truth
+from peakgate.readers.switches import truth
 
 DTYPES = {
     "bfloat16": "bfloat16",

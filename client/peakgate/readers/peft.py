@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from peakgate.readers.convert import number, positive, whole
+from peakgate.readers.convert import number, one_of, positive, whole
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import switched_on, truth
+from peakgate.readers.switches import switched_on, truth
 
 SWITCHES = (
     "use_peft",
@@ -45,6 +45,7 @@ IN_4_BITS = ("load_in_4bit", "use_4bit_quantization", "use_4bit", "load_4bit", "
 IN_8_BITS = ("load_in_8bit", "use_8bit_quantization", "use_8bit", "load_8bit", "use_8bit_qunatization")
 KINDS = ("bnb_4bit_quant_type", "quant_type", "bnb_quant_type")
 DOUBLE = ("bnb_4bit_use_double_quant", "use_bnb_nested_quant", "use_nested_quant", "double_quant", "use_double_quant")
+FORMATS = {"float32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
 ALL_LINEAR = ("all-linear", "all_linear", "all")
 
 
@@ -78,6 +79,7 @@ def read_adapters(settings: Settings, reading: Reading, *, dtype: str, explicit:
     elif dtype:
         stated = settings("dtype")
         reading.state("lora.base_dtype", dtype, stated.place if stated is not None else place)
+    apply([Row("adapter_dtype", "lora.adapter_dtype", one_of(FORMATS))], settings, reading)
     _beyond(settings, reading)
     return base
 
@@ -88,7 +90,11 @@ def _on(settings: Settings, *, explicit: bool) -> Place | None:
     stated = settings.first("peft_method", "finetuning_type", "peft_type")
     if stated is not None and stated.text.lower() in ("lora", "qlora", "dora"):
         return stated.place
-    if explicit or any(truth(settings(name)) is False for name in SWITCHES) or switched_on(settings, "full_finetune"):
+    if (
+        explicit
+        or any(truth(settings(name)) is False for name in set(SWITCHES).difference(IN_4_BITS))
+        or switched_on(settings, "full_finetune")
+    ):
         return None
     rank = settings.first(*HINTS)
     bits = _bits(settings)

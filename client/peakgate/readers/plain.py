@@ -9,13 +9,15 @@ from peakgate.readers.convert import positive
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import DTYPES
 from peakgate.readers.named_model import NAMES, name_model
+from peakgate.readers.not_training import state_other_method, trains
 from peakgate.readers.peft import base_of, read_adapters
 from peakgate.readers.place import Place
 from peakgate.readers.plain_flags import BATCHES, MICRO_BATCHES, SEQUENCES, state_checkpoints, state_micro_batch, state_sequence
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import switched_on
 from peakgate.readers.trainer import OPTIMIZERS, state_attention
-from peakgate.readers.trainer_settings import settings_of, switched_on
+from peakgate.readers.trainer_settings import settings_of
 
 OF_TRANSFORMERS = (
     "model_name_or_path",
@@ -45,7 +47,7 @@ class Plain:
 
     def recognises(self, launch: Launch) -> bool:
         """A program with a model, and with a batch or a sequence."""
-        if not launch.words:
+        if not launch.words or not trains(launch.program):
             return False
         settings = settings_of(launch, Reading())
         named = any(settings(name) is not None for name in NAMES)
@@ -58,6 +60,7 @@ class Plain:
         around_transformers = any(settings(name) is not None for name in OF_TRANSFORMERS)
         reading.default("framework.name", "huggingface" if around_transformers else "torch", "the script's flags")
         name_model(settings, launch.files, reading)
+        state_other_method(launch, settings, reading)
         state_micro_batch(settings, reading)
         state_sequence(settings, reading)
         name = next((each for each in STEPS if settings(each) is not None), STEPS[0])

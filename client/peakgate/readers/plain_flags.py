@@ -5,7 +5,7 @@ from __future__ import annotations
 from peakgate.readers.convert import flag, positive
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import switched_on
+from peakgate.readers.switches import switched_on
 
 MICRO_BATCHES = (
     "per_device_train_batch_size",

@@ -12,7 +12,7 @@ from peakgate.readers.convert import one_of, positive
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import switched_on, truth
+from peakgate.readers.switches import switched_on, truth
 
 ATTENTION = {
     "eager": "eager",
@@ -36,6 +36,7 @@ FLASH_SWITCHES = ("use_flash_attn", "use_flash_attention_2", "use_flash_attentio
 ROWS = (
     Row("per_device_train_batch_size", "batch.micro_batch_size", positive),
     Row("gradient_accumulation_steps", "batch.gradient_accumulation_steps", positive),
+    Row("tp_size", "parallelism.tensor", positive),
     Row("ddp_bucket_cap_mb", "framework.ddp.bucket_cap_mb", positive),
 )
 
@@ -105,6 +106,8 @@ def state_checkpointing(settings: Settings, reading: Reading) -> None:
         reading.state("checkpointing.reentrant", value, reentrant.place)
     if on and (place := switched_on(kwargs, "offload")):
         reading.state("offload.activations", "cpu", place)
+    if on and (place := switched_on(kwargs, "selective")):
+        reading.cannot_say("checkpoints that keep what attention puts out", place)
     every = kwargs("every_n_layers")
     if on and every is not None and every.text != "1":
         reading.cannot_say("checkpoints around every n-th layer alone", every.place)
@@ -187,7 +190,10 @@ BEYOND = {
 SWITCHES = {
     "auto_find_batch_size": "a batch size that is halved until it fits",
     "use_unsloth": "Unsloth's own kernels",
+    "use_lisa": "layers that are trained by turns",
 }
+PICTURES = ("vision_tower", "mm_vision_tower", "image_folder", "image_encoder_name_or_path", "multimodal")
+"""Arguments of LLaVA and its like."""
 
 
 def _beyond(settings: Settings, reading: Reading) -> None:
@@ -196,6 +202,9 @@ def _beyond(settings: Settings, reading: Reading) -> None:
         stated = settings(key)
         if stated is not None and stated.text.strip("0. "):
             reading.cannot_say(what, stated.place)
+    pictures = settings.first(*PICTURES)
+    if pictures is not None and truth(pictures) is not False:
+        reading.cannot_say("pictures among the tokens", pictures.place)
     for key, what in SWITCHES.items():
         if place := switched_on(settings, key):
             reading.cannot_say(what, place)

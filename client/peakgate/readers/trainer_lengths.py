@@ -12,7 +12,7 @@ from peakgate.readers.convert import positive
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import switched_on, truth
+from peakgate.readers.switches import switched_on, truth
 
 LENGTH, TARGET, PACKED, KIND = "batch.sequence_length", "batch.target_length", "batch.packed", "batch.sequence_length_is"
 

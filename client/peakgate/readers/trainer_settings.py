@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peakgate.readers.convert import FALSE, TRUE
 from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import Place, Stated
+from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
+from peakgate.readers.script_defaults import with_defaults
 from peakgate.readers.settings import Settings, moved, read_settings
 
 ALIASES = {
@@ -73,7 +73,7 @@ def _found(launch: Launch) -> _Found:
     for stated in _config_files(launch):
         out = out.merged(file_of(launch, stated, reading))
     own = _named(_flat(_unfolded(launch.arguments.flags)))
-    return _Found(_named(_flat(out)).merged(own), reading)
+    return _Found(with_defaults(_named(_flat(out)).merged(own), launch.program), reading)
 
 
 def _config_files(launch: Launch) -> list[Stated]:
@@ -120,14 +120,3 @@ def _named(settings: Settings) -> Settings:
         name = ALIASES.get(path) or (f"{ALIASES[head]}{dot}{rest}" if head in ALIASES else path)
         out.leaves.setdefault(name, stated)
     return out
-
-
-def truth(stated: Stated | None) -> bool | None:
-    """Whether a switch is on; None where it is not stated, or is no switch."""
-    word = stated.text.strip().lower() if stated is not None else "?"
-    return True if word in TRUE else False if word in FALSE else None
-
-
-def switched_on(settings: Settings, *names: str) -> Place | None:
-    """The place of the first of several switches that is on."""
-    return next((stated.place for name in names if (stated := settings(name)) is not None and truth(stated)), None)

@@ -8,17 +8,19 @@ checkpoints are reentrant), cli/accelerate_config.py.
 from __future__ import annotations
 
 from peakgate.readers import accelerate
-from peakgate.readers.huggingface import LIKELY, SURE, half, read_placement
+from peakgate.readers.huggingface import LIKELY, SURE, half, read_placement, state_cast_adapters
 from peakgate.readers.launch import Launch
 from peakgate.readers.named_model import NAMES, name_model
+from peakgate.readers.not_training import trains
 from peakgate.readers.peft import Base, read_adapters
-from peakgate.readers.place import FLAG, Place
+from peakgate.readers.place import DEFAULT, FLAG, Place
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import switched_on
 from peakgate.readers.trainer import read_arguments
-from peakgate.readers.trainer_settings import settings_of, switched_on
+from peakgate.readers.trainer_settings import settings_of
 from peakgate.readers.trl_lengths import state_lengths
-from peakgate.readers.trl_methods import COUNTED, NOW, before, method_of, state_method
+from peakgate.readers.trl_methods import before, method_of, state_method
 
 OFFICIAL = ("sft.py", "dpo.py", "kto.py", "orpo.py", "grpo.py", "reward.py", "reward_modeling.py", "rloo.py", "gkd.py", "ppo.py", "trl")
 """Scripts whose adapters are switched on by --use_peft alone (ModelConfig)."""
@@ -43,7 +45,7 @@ class Trl:
         method = method_of(launch, settings)
         if _is_command(launch):
             return bool(method) and method not in OTHER_COMMANDS
-        return bool(method) and any(settings(name) is not None for name in OFTEN)
+        return bool(method) and trains(launch.program) and any(settings(name) is not None for name in OFTEN)
 
     def read(self, launch: Launch) -> Reading:
         """What the command, its file and accelerate's say."""
@@ -61,9 +63,9 @@ class Trl:
         mixed = read_placement(settings, outside, launch, reading, bf16_by_default=before(settings) > DEFAULTS_FROM)
         explicit = launch.program in OFFICIAL or "trl" in launch.launchers or settings("use_peft") is not None
         base = read_adapters(settings, reading, dtype=half(mixed), explicit=explicit)
-        _adapters(base, half(mixed), reading)
+        _adapters(base, reading)
         state_method(method, settings, reading, place)
-        _loss(method, settings, reading)
+        _loss(settings, reading)
         if "vlm" in launch.program:
             reading.cannot_say("pictures among the tokens", place)
         return reading
@@ -90,32 +92,28 @@ def _checkpoints(settings: Settings, reading: Reading) -> None:
         reading.state("offload.activations", "cpu", place)
 
 
-def _adapters(base: Base | None, dtype: str, reading: Reading) -> None:
+def _adapters(base: Base | None, reading: Reading) -> None:
     """Formats and dropout of TRL's adapters, and what ZeRO-3 changes for them."""
     if base is None:
         return
     rank = reading.fields.get("lora.rank")
-    if rank is not None and rank.place.kind == "default":
+    if rank is not None and rank.place.kind == DEFAULT:
         reading.fields.pop("lora.rank")
         reading.default("lora.rank", 16, "TRL model_config.py: lora_r=16")
     reading.default("lora.dropout", 0.05, "TRL model_config.py: lora_dropout=0.05")
     if base.place is not None:
         reading.default("lora.adapter_dtype", "bfloat16", "TRL: adapters of a quantised base")
         return
-    if reading.get("parallelism.sharding") == "zero3":
-        if dtype:
-            reading.default("lora.adapter_dtype", dtype, "TRL: adapters under ZeRO-3 have the base's format")
-        if reading.get("checkpointing.mode") == "full" and reading.fields["checkpointing.reentrant"].place.kind == "default":
-            reading.fields.pop("checkpointing.reentrant")
-            reading.default("checkpointing.reentrant", value=True, whose="TRL: adapters under ZeRO-3")
+    state_cast_adapters(reading)
+    reentrant = reading.fields.get("checkpointing.reentrant")
+    checkpointed = reading.get("checkpointing.mode") == "full"
+    if reading.get("parallelism.sharding") == "zero3" and checkpointed and (reentrant is None or reentrant.place.kind == DEFAULT):
+        reading.fields.pop("checkpointing.reentrant", None)
+        reading.default("checkpointing.reentrant", value=True, whose="TRL: adapters under ZeRO-3")
 
 
-def _loss(method: str, settings: Settings, reading: Reading) -> None:
-    """SFT's loss is computed by chunks from 1.7 on, unless Liger's or another is asked for."""
-    if COUNTED.get(method) != "sft" or reading.get("loss.implementation") is not None:
-        return
+def _loss(settings: Settings, reading: Reading) -> None:
+    """A loss that is asked for. Which one it is otherwise depends on the version, from 1.7 on without whole logits: it is left open."""
     stated = settings("loss_type")
-    if stated is not None:
+    if stated is not None and reading.get("method.name") == "sft" and reading.get("loss.implementation") is None:
         reading.state("loss.implementation", "chunked" if "chunked" in stated.text else "full", stated.place)
-    elif before(settings) == NOW and method == "sft":
-        reading.default("loss.implementation", "chunked", "TRL 1.7 sft_config.py: loss_type=chunked_nll")

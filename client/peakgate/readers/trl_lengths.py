@@ -10,7 +10,7 @@ from peakgate.readers.convert import positive
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import switched_on, truth
+from peakgate.readers.switches import switched_on, truth
 from peakgate.readers.trl_methods import COUNTED, NOW, before
 
 LENGTH, TARGET, PACKED, KIND = "batch.sequence_length", "batch.target_length", "batch.packed", "batch.sequence_length_is"

@@ -2,8 +2,8 @@
 
 Sources: TRL 1.10 cli/commands/training.py, scripts/*.py, trainer/{sft,dpo,kto,reward,grpo}_config.py and *_trainer.py (create the reference
 model only without adapters, a beta of 0 or log-probabilities made before), experimental/{orpo,gkd,ppo}; MIGRATION.md (vllm_mode) and the
-history of the configs: max_seq_length until 0.19, gradient_checkpointing and bf16 on from 0.20 on, max_prompt_length until 0.28, the
-chunked loss of SFT from 1.7 on.
+history of the configs: max_seq_length until 0.19, gradient_checkpointing and bf16 on from 0.20 on and max_prompt_length
+until 0.28.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.place import Place
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
-from peakgate.readers.trainer_settings import switched_on, truth
+from peakgate.readers.switches import switched_on, truth
 
 COUNTED = {
     "sft": "sft",
@@ -73,8 +73,22 @@ def method_of(launch: Launch, settings: Settings) -> str:
         return _word(first) or first
     if "trl" in launch.launchers:
         return _word(launch.program) or launch.program
+    if not launch.words:
+        return _of_file(launch, settings)
     named = _word(re.sub(r"\.py$", "", path.rpartition("/")[2]).rpartition(".")[2])
-    return named or next((method for method, names in SIGNS if any(settings(name) is not None for name in names)), "")
+    return named or _by_arguments(settings)
+
+
+def _of_file(launch: Launch, settings: Settings) -> str:
+    """A --config file that stands by itself: by the folders and the name that it has, or by its arguments."""
+    if settings("model_name_or_path") is None or any(settings(name) is not None for name in ("stage", "finetuning_type", "base_model")):
+        return ""
+    named = next((word for part in reversed(launch.config_file.split("/")) if (word := _word(part.rpartition(".")[0] or part))), "")
+    return named or _by_arguments(settings)
+
+
+def _by_arguments(settings: Settings) -> str:
+    return next((method for method, names in SIGNS if any(settings(name) is not None for name in names)), "")
 
 
 def _word(name: str) -> str:
