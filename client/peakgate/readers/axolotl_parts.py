@@ -11,6 +11,7 @@ from peakgate.readers.finetuners.liger import FUSED_KERNELS, LOSS, gate
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
 from peakgate.readers.finetuners.outside import state_outside
+from peakgate.readers.finetuners.targets import state_targets
 from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default, words
 from peakgate.readers.finetuners.zero import state_zero, zero_settings
 from peakgate.readers.finetuners.zero_files import AXOLOTL as ZERO_FILES
@@ -262,9 +263,8 @@ def _targets(settings: Settings, reading: Reading) -> None:
     named, every = settings("lora_target_modules"), settings("lora_target_linear")
     if every is not None and on(every):
         say(reading, "lora.targets", ["all-linear"], every)
-    elif named is not None and words(named):
-        targets: list[Scalar] = [word.replace("all_linear", "all-linear") for word in words(named)]
-        say(reading, "lora.targets", targets, named)
+    elif named is not None:
+        state_targets(named, reading)
 
 
 def method(settings: Settings, _: Launch, reading: Reading) -> None:

@@ -15,6 +15,7 @@ from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
 from peakgate.readers.finetuners.outside import half_outside, state_outside
+from peakgate.readers.finetuners.targets import state_targets
 from peakgate.readers.finetuners.values import amount, count, not_counted, on, say, say_or_default, words
 from peakgate.readers.finetuners.zero import state_zero, zero_settings
 from peakgate.readers.finetuners.zero_files import LLAMA_FACTORY
@@ -113,10 +114,7 @@ def lora(settings: Settings, _: Launch, reading: Reading) -> None:
     )
     apply(LORA, settings, reading)
     named = settings("lora_target")
-    targets: list[Scalar] = ["all-linear" if word == "all" else word for word in words(named)]
-    if targets and named is not None:
-        say(reading, "lora.targets", targets, named)
-    else:
+    if named is None or not state_targets(named, reading):
         reading.default("lora.targets", ["all-linear"], f"{OWN} (finetuning_args.py: lora_target: all)")
     _quantised(settings, reading)
 

@@ -13,7 +13,8 @@ from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
 from peakgate.readers.finetuners.outside import state_outside
-from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default, words
+from peakgate.readers.finetuners.targets import state_targets
+from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default
 from peakgate.readers.finetuners.zero import state_zero, zero_settings
 from peakgate.readers.finetuners.zero_files import MS_SWIFT
 from peakgate.readers.launch import Launch
@@ -160,15 +161,11 @@ def lora(settings: Settings, _: Launch, reading: Reading) -> None:
     apply(LORA, settings, reading)
     reading.default("lora.dropout", 0.05, f"{OWN} (tuner_args.py: lora_dropout)")
     named = settings("target_modules")
-    targets: list[Scalar] = ["all-linear" if word.upper() in ("ALL", "DEFAULT", "AUTO") else word for word in _each(named)]
-    say_or_default(reading, "lora.targets", targets or ["all-linear"], named, f"{OWN} (tuner_args.py: target_modules)")
+    if named is None or not state_targets(named, reading):
+        reading.default("lora.targets", ["all-linear"], f"{OWN} (tuner_args.py: target_modules)")
     if (own := settings("lora_dtype")) is not None:
         apply((Row("lora_dtype", "lora.adapter_dtype", lambda _: DTYPES(own)),), settings, reading)
     quantised_base(settings, reading)
-
-
-def _each(stated: Stated | None) -> list[str]:
-    return [part for word in words(stated) for part in word.split()]
 
 
 def quantised_base(settings: Settings, reading: Reading) -> None:
