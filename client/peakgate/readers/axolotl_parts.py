@@ -156,6 +156,9 @@ def _degrees(settings: Settings, reading: Reading) -> None:
     if copies is not None and count(copies) > 1 and reading.get("parallelism.sharding") == "fsdp":
         reading.fields.pop("parallelism.sharding")
         say(reading, "parallelism.sharding", "hsdp", copies)
+    if shards := count(settings("dp_shard_size")):
+        size = shards * (count(copies) or 1) * (count(context) or 1) * (count(settings("tensor_parallel_size")) or 1)
+        reading.default("parallelism.world_size", size, "Axolotl (utils/distributed.py: degrees multiply to the world)")
 
 
 def optimizer(settings: Settings, _: Launch, reading: Reading) -> None:
