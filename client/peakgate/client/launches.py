@@ -25,7 +25,13 @@ def launch_file(path: Path) -> Source:
         files = _files(path)
         return _source(str(path), LaunchText(reading=read_file(str(path), files), files=files))
     except UnreadableError as error:
-        raise InputError(f"{path}: {error}" if str(path) not in str(error) else str(error), reason="LAUNCH_UNKNOWN") from error
+        raise InputError(_named(str(path), str(error)), reason="LAUNCH_UNKNOWN") from error
+
+
+def _named(path: str, error: str) -> str:
+    """The error with the file's name, and what to do with a program."""
+    hint = f"; for a program give the command that starts it, behind --: -- torchrun {path} …" if path.endswith(".py") else ""
+    return f"{error if path in error else f'{path}: {error}'}{hint}"
 
 
 def launch_command(words: Sequence[str]) -> Source:

@@ -6,6 +6,7 @@ A number or a switch that stands in the launch as the job has it is replaced whe
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -41,7 +42,8 @@ def write_back(reading: Reading, changes: Mapping[str, Scalar], files: Files, co
 
 
 def _made(text: str, edit: Edit, reading: Reading) -> str:
-    if edit.place.kind == FLAG and not edit.place.line and (edit.place.file or edit.place.key not in text.split()):
+    stands = re.search(rf"(?<!\S){re.escape(edit.place.key)}(?=[\s=\\]|$)", text) is not None
+    if edit.place.kind == FLAG and not edit.place.line and not stands:
         return with_flag(text, reading.program, edit.place.key, edit.value)
     return edited(text, [edit])
 
