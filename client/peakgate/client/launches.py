@@ -8,10 +8,9 @@ from pathlib import Path
 
 from peakgate.client.errors import InputError
 from peakgate.client.origin import Origin, placed
-from peakgate.client.sources import Source, job_of
+from peakgate.client.sources import LaunchText, Source, job_of
 from peakgate.readers.files import Files, FolderFiles, LayeredFiles
 from peakgate.readers.read import UnreadableError, read_command, read_file
-from peakgate.readers.reading import Reading
 
 MOST_UNREAD = 40
 """Sentences that go with a job: what has more is no launch of a training job."""
@@ -23,7 +22,8 @@ LONGEST_LABEL = 60
 def launch_file(path: Path) -> Source:
     """The job of a launch file. What it names is looked for where the command runs, then beside the file. Raises InputError."""
     try:
-        return _source(str(path), read_file(str(path), _files(path)))
+        files = _files(path)
+        return _source(str(path), LaunchText(reading=read_file(str(path), files), files=files))
     except UnreadableError as error:
         raise InputError(_named(str(path), str(error)), reason="LAUNCH_UNKNOWN") from error
 
@@ -39,7 +39,8 @@ def launch_command(words: Sequence[str]) -> Source:
     label = shlex.join(words)
     label = label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL]}…"
     try:
-        return _source(label, read_command(words, FolderFiles(Path())))
+        files = FolderFiles(Path())
+        return _source(label, LaunchText(reading=read_command(words, files), files=files, command=shlex.join(words)))
     except UnreadableError as error:
         return Source(label=label, job=InputError(str(error), reason="LAUNCH_UNKNOWN"))
 
@@ -49,7 +50,8 @@ def _files(path: Path) -> Files:
     return here if path.parent == Path() else LayeredFiles((here, FolderFiles(path.parent)))
 
 
-def _source(label: str, reading: Reading) -> Source:
+def _source(label: str, launch: LaunchText) -> Source:
+    reading = launch.reading
     reading.unread = [_short(each) for each in reading.unread[:MOST_UNREAD]]
     origin = Origin(
         format=reading.format,
@@ -58,7 +60,7 @@ def _source(label: str, reading: Reading) -> Source:
         unread=tuple(reading.unread),
     )
     try:
-        return Source(label=label, job=job_of(reading.document(), Path()), origin=origin)
+        return Source(label=label, job=job_of(reading.document(), Path()), origin=origin, launch=launch)
     except InputError as error:
         return Source(label=label, job=placed(error, origin), origin=origin)
 

@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from peakgate.client.documents import check_size, decoded, documents_of, is_job_document, json_of, resembles, text_of
 from peakgate.client.errors import InputError, PeakgateError
 from peakgate.client.origin import Origin
 from peakgate.v1.document import DocumentError, parse_job, united
 from peakgate.v1.training_job_pb2 import TrainingJob
+
+if TYPE_CHECKING:
+    from peakgate.readers.files import Files
+    from peakgate.readers.reading import Reading
 
 DOCUMENTS = (".yaml", ".yml", ".json", "")
 """How the name of a job document ends."""
@@ -27,12 +31,23 @@ _NAMED_FILES = ("hf_config", "profile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchText:
+    """A launch with what a reader made of it. `command`: its text when it is a command line, else empty."""
+
+    reading: Reading
+    files: Files
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One job of the input, or why it is none. `label` says where it stands, `origin` where each field does that a launch states."""
 
     label: str
     job: TrainingJob | PeakgateError
     origin: Origin | None = None
+    launch: LaunchText | None = None
+    """What it was read from, for whoever writes a suggestion back."""
 
     def on(self, gpu: str | None) -> Source:
         """The same on the catalogue's card `gpu`, when that is named."""

@@ -64,7 +64,7 @@ def read_launch(launch: Launch) -> Reading:
     """What a peeled launch says, by the first reader that knows it. Raises UnreadableError that says what was tried."""
     for reader in READERS:
         if reader.recognises(launch):
-            reading = Reading(format=reader.name)
+            reading = Reading(format=reader.name, program=launch.path)
             reading.merge(reader.read(launch))
             reading.merge(launch.around)
             _take_own(launch.own, reading)

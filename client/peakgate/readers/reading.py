@@ -21,6 +21,8 @@ class Reading:
     unread: list[str] = field(default_factory=list)
     format: str = ""
     """The reader's name."""
+    program: str = ""
+    """The training program as the launch writes it; empty of a config file by itself."""
 
     def state(self, path: str, value: Value, place: Place) -> None:
         """Notes a field; a later value wins over an earlier one, and one that differs is a warning unless the earlier is a default."""

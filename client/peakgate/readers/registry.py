@@ -23,12 +23,12 @@ from peakgate.readers.verl import Verl
 
 READERS: tuple[Reader, ...] = (
     MegatronReader(),
-    MegatronBridgeReader(),
-    NemoReader(),
     Torchtitan(),
     Torchtune(),
     Litgpt(),
     Composer(),
+    MegatronBridgeReader(),
+    NemoReader(),
     Axolotl(),
     LlamaFactory(),
     MsSwift(),
