@@ -56,8 +56,8 @@ datasets:
         (
             "train.toml",
             TITAN,
-            {"batch.micro_batch_size": 2, "checkpointing.mode": "full", "parallelism.tensor": 4, "parallelism.pipeline": 2},
-            ["local_batch_size = 2  # per GPU", 'mode = "full"', "tensor_parallel_degree = 4", "pipeline_parallel_degree = 2"],
+            {"batch.micro_batch_size": 2, "checkpointing.mode": "full", "parallelism.tensor": 4, "parallelism.context": 2},
+            ["local_batch_size = 2  # per GPU", 'mode = "full"', "tensor_parallel_degree = 4", "context_parallel_degree = 2"],
         ),
         (
             "x.yaml",
