@@ -88,10 +88,10 @@ def test_anything_under_a_kind_is_read_or_refused(spec: object, kind: str) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        a_job(container="command: [python, train.py]\n          env: [" + "{name: A, value: $(A)}, " * 10_000 + "]"),
+        a_job(container="command: [python, train.py]\n          env: [" + "{name: A, value: $(A)}, " * 4_000 + "]"),
         a_job(spec="x: " + "[" * 500 + "]" * 500),
-        a_job(container="command: [bash, -c, '" + "a; " * 30_000 + "']"),
-        a_job(container="command: [python, " + "'--flag', " * 40_000 + "]"),
+        a_job(container="command: [bash, -c, '" + "a; " * 15_000 + "']"),
+        a_job(container="command: [python, " + "'--flag', " * 15_000 + "]"),
         "apiVersion: v1\nkind: Pod\nspec: {containers: ["
         + "{name: a, command: [python, train.py], resources: {limits: {nvidia.com/gpu: 1}}}, " * 3000
         + "]}",
