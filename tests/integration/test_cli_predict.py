@@ -199,14 +199,6 @@ def test_a_terminal_without_bars_gets_plain_characters() -> None:
     assert peakgate("predict", "-", "--output", "jsonl", stdin=line, PYTHONIOENCODING="ascii").objects
 
 
-def test_a_launch_command_is_refused_with_what_to_do() -> None:
-    """It is not taken for a file's name; a file whose name begins like an option still is one."""
-    done = peakgate("predict", "--output", "json", "--", "torchrun", "train.py")
-    assert done.status == 2
-    assert json.loads(done.out)["error"]["reason"] == "LAUNCH_COMMAND_UNSUPPORTED"
-    assert peakgate("predict", "--", TEXTBOOK).status == 1
-
-
 def test_usage_is_status_2() -> None:
     """No job, an unknown option, and both a server and a database are mistakes of the caller."""
     assert peakgate("predict").status == 2

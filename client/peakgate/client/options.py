@@ -16,7 +16,9 @@ class Output(StrEnum):
     jsonl = "jsonl"
 
 
-JobPath = Annotated[str, typer.Argument(metavar="JOB", help="A job document (YAML or JSON), or - for standard input.")]
+_JOB = "A job document, a launch file (script, manifest, a framework's config), or - for standard input"
+OneJob = Annotated[list[str], typer.Argument(metavar="JOB|-- COMMAND", help=f"{_JOB}; behind --, a launch command.")]
+ManyJobs = Annotated[list[str], typer.Argument(metavar="JOB|-- COMMAND", help=f"{_JOB} (JSON Lines); behind --, a launch command.")]
 Server = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="The service. Default: PEAKGATE_SERVER, else one in this process.")]
 Database = Annotated[
     str | None, typer.Option(metavar="URL", help="Database of the service in this process. Default: PEAKGATE_DATABASE_URL, else none.")

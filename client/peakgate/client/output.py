@@ -31,6 +31,11 @@ def human_console(output: Output) -> Console:
     return _console(stderr=output is not Output.table)
 
 
+def error_console() -> Console:
+    """The console for what went wrong."""
+    return _console(stderr=True)
+
+
 def _console(*, stderr: bool) -> Console:
     console = _Console(stderr=stderr, highlight=False)
     if not console.is_terminal:
@@ -64,11 +69,12 @@ def report(error: PeakgateError, arguments: Sequence[str]) -> int:
     output = _output_among(arguments)
     if output is not Output.table:
         write_json(error.as_dict(), output)
-    print_error(_console(stderr=True), "peakgate", error)
+    print_error(error_console(), "peakgate", error)
     return error.exit_status
 
 
 def _output_among(arguments: Sequence[str]) -> Output:
-    words = " ".join(arguments).replace("=", " ").split()
+    own = arguments[: list(arguments).index("--")] if "--" in arguments else arguments  # behind it are the words of a launch command
+    words = " ".join(own).replace("=", " ").split()
     asked = [after for before, after in pairwise(words) if before in ("-o", "--output")]
     return Output(asked[-1]) if asked and asked[-1] in set(Output) else Output.table

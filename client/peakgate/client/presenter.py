@@ -5,15 +5,24 @@ from __future__ import annotations
 from peakgate.client.connect import Outcome
 from peakgate.client.errors import PeakgateError
 from peakgate.client.options import Output
+from peakgate.client.origin import Origin, placed
 from peakgate.client.output import human_console, write_json
 from peakgate.client.render.answer import print_answer, print_error, print_line
+from peakgate.client.render.origin import print_origin, print_warnings
 from peakgate.v1.document import Plain, answer_to_dict
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
+from peakgate.v1.prediction_service_pb2 import SuggestResponse
 
 STATUS_OF_VERDICT = {Verdict.VERDICT_ADMIT: 0, Verdict.VERDICT_REJECT: 1, Verdict.VERDICT_UNDECIDED: 3}
 
 _STATUS_ORDER = (2, 4, 1, 3, 0)
 """Of several jobs the first of these that applies is the exit status."""
+
+
+def answer_and_origin(answer: PredictResponse | SuggestResponse, origin: Origin | None) -> dict[str, Plain]:
+    """The answer's JSON; of a job that was read from a launch with what it was read as beside it, under `reading`."""
+    value = answer_to_dict(answer)
+    return value if origin is None else {**value, "reading": origin.as_dict()}
 
 
 class Presenter:
@@ -30,16 +39,20 @@ class Presenter:
         self._array: list[Plain] = []
         self._statuses: set[int] = set()
 
-    def show(self, label: str, outcome: Outcome) -> None:
-        """Shows one job's answer or error."""
+    def show(self, label: str, outcome: Outcome, origin: Origin | None = None) -> None:
+        """Shows one job's answer or error, with what its launch was read as."""
+        outcome = placed(outcome, origin) if isinstance(outcome, PeakgateError) else outcome
         self._statuses.add(outcome.exit_status if isinstance(outcome, PeakgateError) else STATUS_OF_VERDICT[outcome.verdict])
-        self._show_json(outcome)
+        self._show_json(outcome, origin)
         if isinstance(outcome, PeakgateError):
             print_error(self._console, label, outcome)
+            print_warnings(self._console, origin)
         elif self._many and (self._brief or self._output is not Output.table):
             print_line(self._console, label, outcome)
+            print_warnings(self._console, origin)
         else:
             self._show_block(label, outcome)
+            print_origin(self._console, origin)
 
     def finish(self) -> int:
         """Writes what had to wait for the last job; returns the exit status."""
@@ -47,10 +60,10 @@ class Presenter:
             write_json(self._array if self._many else self._array[0], Output.json)
         return next((status for status in _STATUS_ORDER if status in self._statuses), 0)
 
-    def _show_json(self, outcome: Outcome) -> None:
+    def _show_json(self, outcome: Outcome, origin: Origin | None) -> None:
         if self._output is Output.table:
             return
-        value = outcome.as_dict() if isinstance(outcome, PeakgateError) else answer_to_dict(outcome)
+        value = outcome.as_dict() if isinstance(outcome, PeakgateError) else answer_and_origin(outcome, origin)
         if self._output is Output.jsonl:
             write_json(value, Output.jsonl)
         else:

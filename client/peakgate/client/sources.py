@@ -1,55 +1,90 @@
-"""Where jobs come from: files in YAML or JSON, and JSON Lines on standard input.
+"""Where jobs come from: documents in YAML or JSON, JSON Lines on standard input, launch files and launch commands.
 
-A source yields one `Source` a job, in order; one that cannot be read holds the error in the job's place.
+A source yields one `Source` a job, in order; one that cannot be read holds the error in the job's place. The readers of launches are
+imported for what is no job document only.
 """
 
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
+from peakgate.client.documents import check_size, decoded, documents_of, is_job_document, json_of, resembles, text_of
 from peakgate.client.errors import InputError, PeakgateError
+from peakgate.client.origin import Origin
 from peakgate.v1.document import DocumentError, parse_job, united
-from peakgate.v1.json_text import JsonError, read_json
 from peakgate.v1.training_job_pb2 import TrainingJob
 
-MAX_DOCUMENT_BYTES = 2**20
-"""The service takes no larger message; a job document has a few kilobytes."""
+if TYPE_CHECKING:
+    from peakgate.readers.files import Files
+    from peakgate.readers.reading import Reading
+
+DOCUMENTS = (".yaml", ".yml", ".json", "")
+"""How the name of a job document ends."""
 
 _NAMED_FILES = ("hf_config", "profile")
 """Members of a model that may be the path of a JSON file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchText:
+    """A launch with what a reader made of it. `command`: its text when it is a command line, else empty."""
+
+    reading: Reading
+    files: Files
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One job of the input, or why it is none. `label` says where it stands."""
+    """One job of the input, or why it is none. `label` says where it stands, `origin` where each field does that a launch states."""
 
     label: str
     job: TrainingJob | PeakgateError
+    origin: Origin | None = None
+    launch: LaunchText | None = None
+    """What it was read from, for whoever writes a suggestion back."""
+
+    def on(self, gpu: str | None) -> Source:
+        """The same on the catalogue's card `gpu`, when that is named."""
+        origin = self.origin.without("gpu.type", "gpu.memory_bytes") if gpu and self.origin else self.origin
+        return replace(self, job=on_gpu(self.job, gpu), origin=origin)
+
+    def required(self) -> TrainingJob:
+        """The job. Raises the error that stands in its place."""
+        if isinstance(self.job, PeakgateError):
+            raise self.job
+        return self.job
 
 
-def read_sources(paths: Iterable[str], stdin: BinaryIO) -> Iterator[Source]:
-    """The jobs of all `paths` in order; `-` reads one JSON document a line from `stdin`."""
+def read_sources(paths: Iterable[str], stdin: BinaryIO, command: Sequence[str] = ()) -> Iterator[Source]:
+    """The jobs of all `paths` in order; `-` reads one JSON document a line from `stdin`. A launch command is the last."""
     for path in paths:
         if path == "-":
             yield from _json_lines(stdin)
         else:
             yield from _file(Path(path))
+    if command:
+        from peakgate.client.launches import launch_command
+
+        yield launch_command(command)
+
+
+def read_source(paths: Sequence[str], stdin: BinaryIO, command: Sequence[str] = ()) -> Source:
+    """The only job. Raises InputError when there is none, or are several."""
+    sources = list(read_sources(paths, stdin, command))
+    if len(sources) != 1:
+        raise InputError(f"{' '.join(paths) or 'the command line'} holds {len(sources)} jobs, this command takes one")
+    return sources[0]
 
 
 def read_one(path: str, stdin: BinaryIO, gpu: str | None = None) -> TrainingJob:
     """The only job of `path`, on the card `gpu` when that is named. Raises InputError when it holds none, several or a bad one."""
-    sources = list(read_sources([path], stdin))
-    if len(sources) != 1:
-        raise InputError(f"{path} holds {len(sources)} jobs, this command takes one")
-    job = on_gpu(sources[0].job, gpu)
-    if isinstance(job, PeakgateError):
-        raise job
-    return job
+    return read_source([path], stdin).on(gpu).required()
 
 
 def on_gpu(job: TrainingJob | PeakgateError, gpu: str | None) -> TrainingJob | PeakgateError:
@@ -68,19 +103,51 @@ def _json_lines(stdin: BinaryIO) -> Iterator[Source]:
 
 
 def _line(line: bytes) -> object:
-    _check_size(line, "the line")
-    return _json(_decoded(line, "the line"), "the line")
+    check_size(line, "the line")
+    return json_of(decoded(line, "the line"), "the line")
 
 
 def _file(path: Path) -> Iterator[Source]:
     try:
-        documents = _documents(_text(path), path)
+        documents = documents_or_launch(path)
     except InputError as error:
         yield Source(label=str(path), job=error)
+        return
+    if isinstance(documents, Source):
+        yield documents
         return
     for number, document in enumerate(documents, start=1):
         label = str(path) if len(documents) == 1 else f"{path} (document {number})"
         yield _source(label, partial(_same, document), path.parent)
+
+
+def documents_or_launch(path: Path) -> list[object] | Source:
+    """The job documents of a file, or else the job of a launch file. Raises InputError that says what was tried."""
+    text = text_of(path)
+    try:
+        documents = documents_of(text, path)
+    except InputError as error:
+        return _launch_or(path, error)
+    if any(is_job_document(each) for each in documents):
+        return documents
+    try:
+        return _launch_or(path, InputError(f"{path} is no job document (the document is empty or no mapping, needs at least `model`)"))
+    except InputError:
+        if any(resembles(each) for each in documents):
+            return documents  # its own error names the fields that are none
+        raise
+
+
+def _launch_or(path: Path, error: InputError) -> Source:
+    from peakgate.client.launches import launch_file
+
+    try:
+        return launch_file(path)
+    except InputError as unread:
+        if path.suffix.lower() not in DOCUMENTS:
+            raise
+        message = f"{error.message}; nor is it a launch file that can be read: {unread.message}"
+        raise InputError(message, reason=error.reason, fields=error.fields) from unread
 
 
 def _same(document: object) -> object:
@@ -112,47 +179,6 @@ def job_of(document: object, folder: Path) -> TrainingJob:
     return job
 
 
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_DOCUMENT_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}", reason="FILE_UNREADABLE") from error
-    _check_size(content, str(path))
-    return _decoded(content, str(path))
-
-
-def _check_size(content: bytes, label: str) -> None:
-    if len(content) > MAX_DOCUMENT_BYTES:
-        raise InputError(f"{label} is larger than {MAX_DOCUMENT_BYTES} bytes, which no job document is", reason="DOCUMENT_TOO_LARGE")
-
-
-def _decoded(content: bytes, label: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{label} is no text in UTF-8 (byte {error.start})") from error
-
-
-def _documents(text: str, path: Path) -> list[object]:
-    if text.lstrip().startswith("{"):
-        return [_json(text, str(path))]
-    from peakgate.client.yaml_reader import YamlError, load_all
-
-    try:
-        return load_all(text) or [None]
-    except YamlError as error:
-        raise InputError(f"{path} {error}") from error
-
-
-def _json(text: str, label: str) -> object:
-    try:
-        return read_json(text)
-    except JsonError as error:
-        reason = "FIELD_INVALID" if error.fields else "DOCUMENT_INVALID"
-        raise InputError(f"{label} {error.message}", reason=reason, fields=error.fields) from error
-
-
 def _with_files(document: Mapping[str, object], folder: Path, unread: list[InputError]) -> dict[str, object]:
     """The document with the content of the files that its models name, and without those that cannot be read."""
     resolved = dict(document)
@@ -179,7 +205,7 @@ def _named_file(value: object, folder: Path, path: str, unread: list[InputError]
     file = folder / value
     file = file / "config.json" if file.is_dir() else file
     try:
-        return _json(_text(file), str(file))
+        return json_of(text_of(file), str(file))
     except InputError as error:
         unread.append(InputError(error.message, reason=error.reason, fields=[(path, error.message)]))
         return None

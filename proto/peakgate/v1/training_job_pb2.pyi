@@ -46,6 +46,7 @@ class TrainingJob(_message.Message):
     FRAMEWORK_FIELD_NUMBER: _builtins.int
     GPU_FIELD_NUMBER: _builtins.int
     NODE_FIELD_NUMBER: _builtins.int
+    UNREAD_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """A name for people; it identifies nothing."""
     @_builtins.property
@@ -120,6 +121,10 @@ class TrainingJob(_message.Message):
     def node(self) -> Global___Node:
         """The node around the GPU."""
 
+    @_builtins.property
+    def unread(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What a launch file says that no field can, and that changes memory: the answer is then UNDECIDED."""
+
     def __init__(
         self,
         *,
@@ -142,10 +147,11 @@ class TrainingJob(_message.Message):
         framework: Global___Framework | None = ...,
         gpu: Global___Gpu | None = ...,
         node: Global___Node | None = ...,
+        unread: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["attention", b"attention", "batch", b"batch", "checkpointing", b"checkpointing", "dropout", b"dropout", "evaluate", b"evaluate", "framework", b"framework", "gpu", b"gpu", "lora", b"lora", "loss", b"loss", "method", b"method", "model", b"model", "node", b"node", "offload", b"offload", "optimizer", b"optimizer", "parallelism", b"parallelism", "precision", b"precision", "save", b"save"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attention", b"attention", "batch", b"batch", "checkpointing", b"checkpointing", "dropout", b"dropout", "evaluate", b"evaluate", "framework", b"framework", "frozen", b"frozen", "gpu", b"gpu", "lora", b"lora", "loss", b"loss", "method", b"method", "model", b"model", "name", b"name", "node", b"node", "offload", b"offload", "optimizer", b"optimizer", "parallelism", b"parallelism", "precision", b"precision", "save", b"save"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attention", b"attention", "batch", b"batch", "checkpointing", b"checkpointing", "dropout", b"dropout", "evaluate", b"evaluate", "framework", b"framework", "frozen", b"frozen", "gpu", b"gpu", "lora", b"lora", "loss", b"loss", "method", b"method", "model", b"model", "name", b"name", "node", b"node", "offload", b"offload", "optimizer", b"optimizer", "parallelism", b"parallelism", "precision", b"precision", "save", b"save", "unread", b"unread"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,6 +11,7 @@ from peakgate.memory.fill import Resolver
 from peakgate.memory.job import Job
 from peakgate.memory.model import Described
 from peakgate.memory.not_counted.model import of_description
+from peakgate.memory.not_counted.unread import of_unread
 from peakgate.memory.optimizers import ROWS
 from peakgate.memory.pipeline import stages
 from peakgate.memory.prediction import LedgerLine, Prediction
@@ -25,7 +26,7 @@ def states_only(job: Job, described: Described, world: int) -> Prediction:
     if described.architecture is None:
         lines, total, trained, assumptions = _bare_states(job, described.parameters)
         group = f"{job.framework.name or 'huggingface'}/none/unknown"
-        undecided = described.undecided
+        undecided = (*described.undecided, *of_unread(job))
     else:
         small = replace(job, batch=replace(job.batch, micro_batch_size=1, sequence_length=8))
         resolved = resolve(small, described.architecture, world)

@@ -363,3 +363,5 @@ class Job:
     framework: Framework = field(default_factory=Framework)
     gpu: Gpu = field(default_factory=Gpu)
     node: Node = field(default_factory=Node)
+    unread: tuple[str, ...] = ()
+    """What a launch file says that no field can, and that changes memory."""

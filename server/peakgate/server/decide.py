@@ -59,8 +59,9 @@ def decide(job: Job, assessment: Assessment, assessor: Assessor) -> Decision:
 
 
 def _decide_incomplete(job: Job, assessment: Assessment, assessor: Assessor) -> Decision:
-    """Figures that miss a part: only model states that pass the card under every unstated value are a rejection."""
-    if not assessment.states_fit:
+    """Figures that miss a part: only model states that pass the card under every unstated value are a rejection. What could not be
+    read may be what makes the states smaller."""
+    if not assessment.states_fit and not job.unread:
         changes = best_changes(job, assessment, assessor)
         best = assessor.changed(job, changes) if changes else assessment
         if best is not None and not best.states_fit:

@@ -90,6 +90,13 @@ def test_an_incomplete_job_is_rejected_when_its_states_pass_the_card(a_job: AJob
     assert (decision.verdict, decision.ground) == (Verdict.REJECT, Ground.STATES_TOO_LARGE)
 
 
+def test_what_could_not_be_read_is_never_a_rejection(a_job: AJob, assessor: Assessor) -> None:
+    """It may be what makes the states smaller; with it the figures are told, and no more."""
+    job = a_job(sequences=None, memory_bytes=10 * GB - 1)
+    decision = verdict_on(replace(job, unread=("use_galore",)), assessor)
+    assert (decision.verdict, decision.ground) == (Verdict.UNDECIDED, Ground.INCOMPLETE)
+
+
 def test_favourable_values_that_exclude_each_other_are_taken_one_by_one(a_job: AJob, assessor: Assessor) -> None:
     """Flash and full checkpointing together are illegal here: the earlier one stays, and the decision is made with it."""
 

@@ -13,9 +13,11 @@ from peakgate.client.options import Database, Gpu, Output, OutputForm, Server
 
 if TYPE_CHECKING:
     from peakgate.client.connect import Client
+    from peakgate.client.origin import Origin
     from peakgate.v1.prediction_pb2 import PredictResponse
 
-Subject = Annotated[str, typer.Argument(metavar="JOB|ID", help="A job document, or the name of a stored prediction.")]
+_HELP = "A job document or a launch file, the name of a stored prediction, or behind -- a launch command."
+Subject = Annotated[list[str], typer.Argument(metavar="JOB|ID|-- COMMAND", help=_HELP)]
 _PREFIX = "predictions/"
 _BARE_ID = re.compile(r"[0-9a-f]{32}")
 Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Also writes one page that needs no network.")]
@@ -31,34 +33,41 @@ def explain(
     output: OutputForm = Output.table,
 ) -> None:
     """Shows the ledger at the peak, one step in time, the worst rank and what would change it."""
+    from peakgate.client.asked import jobs_and_command
     from peakgate.client.connect import open_client, require_store
     from peakgate.client.output import human_console, write_json
+    from peakgate.client.presenter import answer_and_origin
     from peakgate.client.render.explanation import print_explanation
+    from peakgate.client.render.origin import print_origin
     from peakgate.client.render.page import write_page
-    from peakgate.v1.document import answer_to_dict
 
-    subject = _full_name(subject)
-    if subject.startswith(_PREFIX):
+    paths, command = jobs_and_command([_full_name(each) for each in subject], sys.argv)
+    if paths and paths[0].startswith(_PREFIX):
         require_store(server, db)
     with open_client(server, db) as client:
-        answer = _answer(client, subject, gpu)
+        label, answer, origin = _answer(client, paths, command, gpu)
     if output is not Output.table:
-        write_json(answer_to_dict(answer), output)
+        write_json(answer_and_origin(answer, origin), output)
     console = human_console(output)
-    print_explanation(console, subject, answer)
+    print_explanation(console, label, answer)
+    print_origin(console, origin)
     if html is not None:
-        write_page(html, subject, answer)
+        write_page(html, label, answer)
         console.print(f"\n  Page written to {html}", soft_wrap=True)
 
 
-def _answer(client: Client, subject: str, gpu: str | None) -> PredictResponse:
-    from peakgate.client.sources import read_one
+def _answer(client: Client, paths: list[str], command: list[str], gpu: str | None) -> tuple[str, PredictResponse, Origin | None]:
+    """Label, answer, and where the job was read from."""
+    from peakgate.client.origin import naming_places
+    from peakgate.client.sources import read_source
 
-    if subject.startswith(_PREFIX):
-        return client.get_prediction(subject).prediction
-    with client.naming_every_field():
-        job = read_one(subject, sys.stdin.buffer, gpu)
-    return client.explain(job)
+    if len(paths) == 1 and not command and paths[0].startswith(_PREFIX):
+        return paths[0], client.get_prediction(paths[0]).prediction, None
+    source = read_source(paths, sys.stdin.buffer, command).on(gpu)
+    with naming_places(source.origin):
+        with client.naming_every_field():
+            job = source.required()
+        return source.label, client.explain(job), source.origin
 
 
 def _full_name(subject: str) -> str:

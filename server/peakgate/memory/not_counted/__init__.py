@@ -12,9 +12,10 @@ from peakgate.memory.not_counted.method import of_method, of_phases
 from peakgate.memory.not_counted.model import of_model
 from peakgate.memory.not_counted.placement import of_placement
 from peakgate.memory.not_counted.runtime import of_runtime
+from peakgate.memory.not_counted.unread import of_unread
 from peakgate.memory.plan import Plan
 
-PARTS = (of_model, of_method, of_runtime, of_checkpointing, of_phases, of_adapters, of_placement)
+PARTS = (of_model, of_method, of_runtime, of_checkpointing, of_phases, of_adapters, of_placement, of_unread)
 
 
 def not_counted(job: Job, plan: Plan) -> tuple[str, ...]:

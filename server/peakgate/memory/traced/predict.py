@@ -12,6 +12,7 @@ from peakgate.memory.compose import Outside, in_order, ledger
 from peakgate.memory.job import Job
 from peakgate.memory.meter import WALKED, Event, High, Meter, Point
 from peakgate.memory.methods.rows import PLAIN
+from peakgate.memory.not_counted.unread import of_unread
 from peakgate.memory.plan import Degrees
 from peakgate.memory.prediction import LedgerLine, Prediction, TimelinePoint
 from peakgate.memory.replay import Script, smallest_cap
@@ -81,7 +82,7 @@ def predict_profile(job: Job, world: int) -> Prediction:
         ledger=ledger(lines, played.highs[phase].by, reserved - peaks[phase], outside),
         timeline=tuple(TimelinePoint(phase=p.phase, label=p.label, allocated_bytes=base + p.blocks) for p in played.points),
         group=f"profile/{'ddp' if world > 1 else 'none'}/{profile.dtype or 'snapshot'}",
-        undecided=contradictions_of_run(job, profile, profile.measured, world) if profile.measured else contradictions(job, profile),
+        undecided=(*_contradictions(job, profile, world), *of_unread(job)),
         states_bytes=states.resident,
         assumptions=(
             f"model.profile: a step of {profile.source}: batch {profile.batch_size or 'unknown'}, {profile.optimizer or 'unknown'}",
@@ -151,6 +152,10 @@ def _states(lines: list[LedgerLine], profile: Profile) -> States:
 
 def _degrees(world: int) -> Degrees:
     return Degrees(world=world, data=world, sharding="ddp" if world > 1 else "none")
+
+
+def _contradictions(job: Job, profile: Profile, world: int) -> tuple[str, ...]:
+    return contradictions_of_run(job, profile, profile.measured, world) if profile.measured else contradictions(job, profile)
 
 
 def contradictions(job: Job, profile: Profile) -> tuple[str, ...]:

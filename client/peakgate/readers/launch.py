@@ -1,0 +1,71 @@
+"""A launch: the training program's own words and config, what starts it already peeled off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from peakgate.readers.arguments import Arguments, Word, arguments_of
+from peakgate.readers.files import FileError, Files, GivenFiles
+from peakgate.readers.reading import Reading
+from peakgate.readers.settings import Settings, read_settings
+
+
+@dataclass(kw_only=True)
+class Launch:
+    """`words`: the program first (a script, or a module behind `-m` or of `tune run`), then its words; empty for a config file that stands
+    by itself, whose settings are `config`. `around`: what launchers, schedulers and manifests say (GPUs, nodes, variables that decide)."""
+
+    words: Sequence[Word] = ()
+    config: Settings = field(default_factory=Settings)
+    config_file: str = ""
+    files: Files = field(default_factory=GivenFiles)
+    environment: Settings = field(default_factory=Settings)
+    """Environment variables by name."""
+    around: Reading = field(default_factory=Reading)
+    own: Reading = field(default_factory=Reading)
+    """What the submitter says itself, in #PEAKGATE lines: it wins over everything, in silence."""
+    launchers: Sequence[str] = ()
+    """Names of what was peeled off, from outside in: srun, torchrun, accelerate, deepspeed, tune …"""
+    launcher_flags: dict[str, Arguments] = field(default_factory=dict)
+    """The flags of each launcher by its name."""
+    kept: dict[str, object] = field(default_factory=dict)
+    """What readers of one family found in it and ask for again, by a name of theirs."""
+
+    @property
+    def program(self) -> str:
+        """The file name of the script, or the name of the module; empty without a command."""
+        return PurePosixPath(self.words[0].text).name if self.words else ""
+
+    @property
+    def path(self) -> str:
+        """The program as it was written."""
+        return self.words[0].text if self.words else ""
+
+    @cached_property
+    def arguments(self) -> Arguments:
+        """The program's words as flags and others."""
+        return arguments_of(self.words[1:])
+
+    def settings_of(self, path: str, reading: Reading) -> Settings:
+        """The settings of a config file that the launch names; one that cannot be read is a warning, and says nothing."""
+        try:
+            return read_settings(self.files.text(path), path)
+        except FileError as error:
+            reading.warnings.append(f"{path} {error}: what it says is not read")
+            return Settings()
+
+
+class Reader(Protocol):
+    """One format. It is stateless, opens files through the launch alone, and never raises for what a launch holds."""
+
+    name: str
+
+    def recognises(self, launch: Launch) -> bool:
+        """Whether the launch is of this format, by its program, its launcher or the keys of its config."""
+
+    def read(self, launch: Launch) -> Reading:
+        """What the launch says; what is `around` it is merged by the caller."""

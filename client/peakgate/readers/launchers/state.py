@@ -1,0 +1,83 @@
+"""A launch while it is peeled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from peakgate.readers.arguments import Arguments, Word
+from peakgate.readers.files import FileError, Files
+from peakgate.readers.launch import Launch
+from peakgate.readers.launchers.resources import Resources, resources_around
+from peakgate.readers.place import Stated
+from peakgate.readers.reading import Reading
+from peakgate.readers.settings import Settings, read_settings
+from peakgate.readers.shell.values import Budget
+
+
+@dataclass(slots=True)
+class Peel:
+    """`words`: what is left, the next launcher or the program first; the rest as in a Launch."""
+
+    words: list[Word]
+    environment: Settings
+    files: Files
+    around: Reading
+    own: Reading
+    launchers: list[str] = field(default_factory=list)
+    flags: dict[str, Arguments] = field(default_factory=dict)
+    resources: Resources = field(default_factory=Resources)
+    warnings: list[str] = field(default_factory=list)
+    depth: int = 0
+    budget: Budget = field(default_factory=Budget)
+    """Of all scripts that the launch starts."""
+
+    def note(self, name: str, arguments: Arguments | None = None) -> None:
+        """Notes a launcher."""
+        self.launchers.append(name)
+        if arguments is not None:
+            self.flags[name] = arguments
+
+    def copy(self, words: list[Word], environment: Settings, files: Files) -> Peel:
+        """The same around other words: a command of a script that is started."""
+        return replace(
+            self,
+            words=words,
+            environment=environment,
+            files=files,
+            launchers=list(self.launchers),
+            flags=dict(self.flags),
+            resources=self.resources.copy(),
+            warnings=list(self.warnings),
+            depth=self.depth + 1,
+        )
+
+    def set(self, name: str, stated: Stated) -> None:
+        """Sets an environment variable."""
+        self.environment = self.environment.merged(Settings({name: stated}))
+
+    def settings_of(self, path: str) -> Settings:
+        """The settings of a launcher's config file; empty with a warning when it cannot be read."""
+        try:
+            return read_settings(self.files.text(path), path)
+        except FileError as error:
+            self.warnings.append(f"{path} {error}: what it says is not read")
+            return Settings()
+
+
+Launcher = Callable[[Peel], None]
+"""Takes its own words and flags off `words`, and notes what they say."""
+
+
+def peel_of(launch: Launch) -> Peel:
+    """A launch at the start."""
+    return Peel(
+        words=list(launch.words),
+        environment=launch.environment,
+        files=launch.files,
+        around=launch.around,
+        own=launch.own,
+        launchers=list(launch.launchers),
+        flags=dict(launch.launcher_flags),
+        resources=resources_around(launch.around),
+    )

@@ -1,0 +1,1 @@
+"""Kubernetes manifests: the containers that train, and what the manifest says of their GPUs and nodes."""

@@ -1,0 +1,214 @@
+"""Simple commands of a script: assignments, tests, builtins, functions, files that are written, programs that are started."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from peakgate.readers.arguments import Word
+from peakgate.readers.files import FileError, Files
+from peakgate.readers.settings import Settings
+from peakgate.readers.shell.builtins import ASSIGNING, assign, assignment_of
+from peakgate.readers.shell.conditions import Asked, decided
+from peakgate.readers.shell.expand import fields_of, text_value
+from peakgate.readers.shell.ignored import IGNORED
+from peakgate.readers.shell.lexer import parts_of
+from peakgate.readers.shell.moves import MOVES
+from peakgate.readers.shell.script_files import ScriptFiles, placed
+from peakgate.readers.shell.tokens import Arithmetic, Block, Node, RawWord, Redirect, Simple
+from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, Value, known, text_of, word_of
+from peakgate.readers.shell.walking import FALSE, FUNCTION, STARTED, TRUE, UNKNOWN, LeftError
+
+
+@dataclass(slots=True)
+class Started:
+    """A command that a script would start."""
+
+    words: Sequence[Word]
+    environment: Settings
+    files: Files
+    warnings: list[str] = field(default_factory=list)
+
+
+class Commands:
+    """What a walk does with one command; the walk adds the control flow."""
+
+    def __init__(self, files: Files, shell: Shell) -> None:
+        self.files, self.shell = files, shell
+        self.written: dict[str, str] = {}
+        self.found: list[Started] = []
+
+    def node(self, node: Node) -> str:
+        """Goes through one node."""
+        raise NotImplementedError
+
+    def block(self, nodes: Block) -> str:
+        """Goes through nodes in order."""
+        raise NotImplementedError
+
+    def arithmetic(self, node: Arithmetic) -> str:
+        """Does `(( … ))`."""
+        raise NotImplementedError
+
+    def seen(self) -> ScriptFiles:
+        """The files as the script sees them here."""
+        return ScriptFiles(self.files, self.shell.folder, posixpath.dirname(self.shell.file), self.written)
+
+    def run(self, fields: list[Value]) -> str:
+        """Does one command of expanded words."""
+        return self.command(Simple([], [], 0), [], fields)
+
+    def simple(self, node: Simple) -> str:
+        assignments, at = [], 0
+        while at < len(node.words) and assignment_of(node.words[at]) is not None:
+            assignments.append(node.words[at])
+            at += 1
+        words = node.words[at:]
+        if not words:
+            for word in assignments:
+                assign(word, self.shell)
+            return TRUE
+        name = words[0].plain
+        if name in ASSIGNING:
+            ASSIGNING[name](words[1:], self.shell)
+            return TRUE
+        if name in ("[", "[["):
+            return self.test(words[1:-1] if words[-1].plain in ("]", "]]") else words[1:])
+        if name == "test":
+            return self.test(words[1:])
+        return self.command(node, assignments, fields_of(words, self.shell))
+
+    def test(self, words: list[RawWord]) -> str:
+        asked: list[Asked] = []
+        for word in words:
+            value = text_value(word.parts, self.shell)
+            unset = [
+                segment for segment in value if not segment.known and segment.text.startswith("$") and not segment.text.startswith("$(")
+            ]
+            is_unset = bool(unset) and all(self.is_unset(segment.text) for segment in unset)
+            text = "".join(segment.text for segment in value if segment.known) if is_unset else text_of(value)
+            asked.append(Asked(text, known(value) or is_unset, any(part.quoted for part in word.parts)))
+        result = decided(asked, self.exists, lambda name: name in self.shell.variables)
+        return UNKNOWN if result is None else TRUE if result else FALSE
+
+    def is_unset(self, text: str) -> bool:
+        """Whether a name is a variable that nothing sets: in a test it is empty, as it is where the job starts."""
+        name = text.strip("${}")
+        return name.isidentifier() and name not in self.shell.variables
+
+    def exists(self, path: str) -> bool:
+        if self.seen().is_folder(path):
+            return True
+        try:
+            self.seen().text(path)
+        except FileError:
+            return False
+        return True
+
+    def command(self, node: Simple, assignments: list[RawWord], fields: list[Value]) -> str:
+        while len(fields) > 1 and fields[0] and not any(segment.known for segment in fields[0]):
+            fields = fields[1:]  # a launcher by a variable that nobody set
+        if not fields:
+            self.write(node, "")
+            return TRUE
+        name = text_of(fields[0])
+        if name in MOVES:
+            status = MOVES[name](self, fields[1:])
+            if name == "read":
+                self.read_from(node, fields[1:])
+            return status
+        if name in self.shell.functions:
+            return self.call(self.shell.functions[name], fields[1:])
+        if posixpath.basename(name) in IGNORED:
+            self.write(node, self.output(node, name, fields[1:]))
+            return UNKNOWN if name in ("grep", "which", "nvidia-smi", "pgrep") else STARTED
+        self.start(node, assignments, self.given_script(node, fields))
+        return STARTED
+
+    def read_from(self, node: Simple, arguments: list[Value]) -> None:
+        """`read NAME <<EOF`: the lines behind it are the value of the last name (with one name, and `-d ''`, all of them)."""
+        here = input_of(node)
+        names = [text_of(value) for value in arguments if text_of(value).isidentifier()]
+        if here is not None and len(names) == 1:
+            self.shell.set(names[0], self.here_value(here))
+
+    def given_script(self, node: Simple, fields: list[Value]) -> list[Value]:
+        """`sbatch <<EOF`: the script that it gets as its input, as a file."""
+        here = input_of(node)
+        if here is None or posixpath.basename(text_of(fields[0])) != "sbatch":
+            return fields
+        name = f"{posixpath.basename(self.shell.file) or 'sbatch'}:{node.line}"
+        self.written[placed(name, self.shell.folder)] = self.here_text(here)
+        return [*fields, (Segment(name, node.line, self.shell.file),)]
+
+    def start(self, node: Simple, assignments: list[RawWord], fields: list[Value]) -> None:
+        shell = self.shell.copy()
+        for word in assignments:
+            assign(word, shell, exported=True)
+        if text_of(fields[0]).startswith("$("):
+            return
+        if text_of(fields[0]).startswith("-"):
+            if node.cut and self.found:
+                where = f"{self.shell.file}:{node.line}" if self.shell.file else f"line {node.line}"
+                self.found[-1].warnings.append(f"{where}: a comment ends the command before {text_of(fields[0])}, which is no part of it")
+            return
+        warnings = list(dict.fromkeys(segment.doubt for field in fields for segment in field if segment.doubt))
+        self.shell.budget.spend(characters=100 * len(shell.variables), commands=20)
+        self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), warnings))
+
+    def call(self, body: Node, arguments: list[Value]) -> str:
+        if self.shell.depth >= DEEPEST_CALL:
+            return UNKNOWN
+        before, self.shell.arguments = self.shell.arguments, arguments
+        self.shell.depth += 1
+        try:
+            return self.node(body)
+        except LeftError as left:
+            if left.kind != FUNCTION:
+                raise
+            return FALSE if left.failed else TRUE
+        finally:
+            self.shell.arguments = before
+            self.shell.depth -= 1
+
+    def here_text(self, redirect: Redirect) -> str:
+        """The text that a command gets as its input."""
+        return text_of(self.here_value(redirect))
+
+    def here_value(self, redirect: Redirect) -> Value:
+        """The same with its places."""
+        here = redirect.here
+        if here is None:
+            return text_value(redirect.target.parts, self.shell) if redirect.target else ()
+        if here.literal:
+            return (Segment(here.text, here.line, self.shell.file),)
+        return text_value(parts_of(here.text, here.line), self.shell)
+
+    def output(self, node: Simple, name: str, arguments: list[Value]) -> str:
+        """What `cat` copies from a here-document, and what `echo` writes."""
+        here = input_of(node)
+        if here is not None:
+            return self.here_text(here)
+        if name in ("echo", "printf"):
+            return " ".join(text_of(value) for value in arguments if text_of(value) not in ("-e", "-n")) + "\n"
+        return ""
+
+    def write(self, node: Simple, text: str) -> None:
+        """Notes a file that a command writes."""
+        paths = [
+            (redirect.target, redirect.operator == ">>") for redirect in node.redirects if redirect.operator in (">", ">>", ">|", "&>")
+        ]
+        if node.words and node.words[0].plain == "tee":
+            paths += [(word, any(each.plain == "-a" for each in node.words)) for word in node.words[1:] if not word.plain.startswith("-")]
+        for target, appended in paths:
+            if target is None or not text:
+                continue
+            path = placed(text_of(text_value(target.parts, self.shell)), self.shell.folder)
+            self.shell.budget.spend(characters=len(text))
+            self.written[path] = (self.written.get(path, "") if appended else "") + text
+
+
+def input_of(node: Simple) -> Redirect | None:
+    """The here-document or here-text of a command."""
+    return next((redirect for redirect in node.redirects if redirect.here is not None or redirect.operator == "<<<"), None)

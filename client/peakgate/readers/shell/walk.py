@@ -1,0 +1,205 @@
+"""A script in the order of a run, without running it: what it sets, and the commands that it would start."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import re
+
+from peakgate.readers.files import FileError, Files
+from peakgate.readers.shell.commands import Commands, Started, input_of
+from peakgate.readers.shell.expand import fields_of, sum_of, text_value
+from peakgate.readers.shell.merge import merge_branches
+from peakgate.readers.shell.parser import parse
+from peakgate.readers.shell.tokens import AndOr, Arithmetic, Block, Case, Function, Group, If, Loop, Node, Pipeline, Simple
+from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, known, text_of
+from peakgate.readers.shell.walking import FALSE, LOOP, STARTED, TRUE, UNKNOWN, LeftError
+
+_STEP = re.compile(r"^(\w+)\s*([+-])[+-]$")
+MOST_TURNS = 100
+"""Of a loop over the script's own arguments."""
+
+
+def started_by(text: str, files: Files, shell: Shell, line: int = 1) -> list[Started]:
+    """The commands of a script or a command line that may train, in order. Raises FileError for what no script is."""
+    walk = _Walk(files, shell)
+    if shell.depth > DEEPEST_CALL:
+        raise FileError("starts scripts that start scripts without end")
+    try:
+        with contextlib.suppress(LeftError):
+            walk.block(parse(text.replace("\r\n", "\n"), line))
+    except RecursionError as error:
+        raise FileError("nests deeper than a launch script does") from error
+    return walk.found
+
+
+class _Walk(Commands):
+    def block(self, nodes: Block) -> str:
+        status = TRUE
+        for node in nodes:
+            status = self.node(node)
+        return status
+
+    def node(self, node: Node) -> str:
+        self.shell.budget.spend(commands=1)
+        match node:
+            case Simple():
+                return self.simple(node)
+            case AndOr():
+                return self.and_or(node)
+            case Pipeline():
+                return self.pipeline(node)
+            case If():
+                return self.if_(node)
+            case Loop():
+                return self.loop(node)
+            case Case():
+                return self.case(node)
+            case Group():
+                return self.group(node)
+            case Function():
+                self.shell.functions[node.name] = node.body
+                return TRUE
+            case Arithmetic():
+                return self.arithmetic(node)
+
+    def and_or(self, node: AndOr) -> str:
+        status = self.node(node.first)
+        for connector, following in node.rest:
+            if status == UNKNOWN:
+                self.branches([[following]], may_skip=True)
+            elif (connector == "&&") == (status != FALSE):
+                status = self.unless_it_fails(following)
+        return status
+
+    def unless_it_fails(self, node: Node) -> str:
+        """A node whose `exit 1` is passed over: that the job runs is given."""
+        try:
+            return self.node(node)
+        except LeftError as left:
+            if not left.failed:
+                raise
+            return TRUE
+
+    def pipeline(self, node: Pipeline) -> str:
+        if len(node.nodes) == 1:
+            status = self.node(node.nodes[0])
+            return {TRUE: FALSE, FALSE: TRUE}.get(status, status) if node.negated else status
+        for each in node.nodes:
+            self.apart([each])
+        written = next((input_of(each) for each in node.nodes if isinstance(each, Simple) and input_of(each) is not None), None)
+        last = node.nodes[-1]
+        if written is not None and isinstance(last, Simple):
+            self.write(last, self.here_text(written))
+        return UNKNOWN
+
+    def apart(self, body: Block) -> str:
+        """A body in a subshell."""
+        outer, self.shell = self.shell, self.shell.copy()
+        try:
+            return self.block(body)
+        except LeftError:
+            return TRUE
+        finally:
+            self.shell = outer
+
+    def group(self, node: Group) -> str:
+        return self.apart(node.body) if node.subshell else self.block(node.body)
+
+    def if_(self, node: If) -> str:
+        candidates: list[Block] = []
+        for test, body in node.arms:
+            status = self.block(test)
+            if status == TRUE:
+                return self.chosen([*candidates, body], may_skip=False)
+            if status != FALSE:
+                candidates.append(body)
+        last = [node.otherwise] if node.otherwise is not None else []
+        return self.chosen([*candidates, *last], may_skip=node.otherwise is None)
+
+    def case(self, node: Case) -> str:
+        value = text_value(node.word.parts, self.shell)
+        candidates: list[Block] = []
+        for patterns, body in node.arms:
+            texts = [text_of(text_value(pattern.parts, self.shell)) for pattern in patterns]
+            if not known(value):
+                candidates.append(body)
+            elif any(fnmatch.fnmatchcase(text_of(value)[:1000], text[:200]) for text in texts):
+                return self.chosen([body], may_skip=False)
+        return self.chosen(candidates, may_skip=True)
+
+    def chosen(self, bodies: list[Block], *, may_skip: bool) -> str:
+        if len(bodies) == 1 and not may_skip:
+            return self.unless_it_fails_in(bodies[0])
+        if bodies:
+            self.branches(bodies, may_skip=may_skip)
+        return STARTED
+
+    def unless_it_fails_in(self, body: Block) -> str:
+        before = self.shell.copy()
+        try:
+            return self.block(body)
+        except LeftError as left:
+            if not left.failed:
+                raise
+            self.shell.variables = before.variables
+            return STARTED
+
+    def branches(self, bodies: list[Block], *, may_skip: bool) -> None:
+        """Bodies of which nobody knows which one runs: each from the same start, then what they agree on."""
+        start, ends = self.shell, list[Shell]()
+        for body in bodies:
+            self.shell = start.copy()
+            try:
+                self.block(body)
+            except LeftError:
+                continue
+            ends.append(self.shell)
+        self.shell = start
+        if ends:
+            merge_branches(start, ends if not may_skip else [*ends, start.copy()])
+
+    def loop(self, node: Loop) -> str:
+        try:
+            if node.kind in ("for", ""):
+                return self.for_(node)
+            for _ in range(MOST_TURNS):
+                status, before = self.block(node.test), len(self.found)
+                if status in (UNKNOWN, STARTED):
+                    self.branches([node.body], may_skip=True)
+                    break
+                if (status == TRUE) == (node.kind == "until"):
+                    break
+                self.block(node.body)
+                if len(self.found) > before:
+                    break
+        except LeftError as left:
+            if left.kind != LOOP:
+                raise
+        return STARTED
+
+    def for_(self, node: Loop) -> str:
+        """A `for` with its first value: the runs of a sweep are alike, or are told apart by a file for each."""
+        values = fields_of(node.words, self.shell) if node.words else list(self.shell.arguments or [])
+        if node.words and not values:
+            return STARTED
+        if node.name:
+            self.shell.set(node.name, values[0] if values else (Segment(f"${node.name}", 0, self.shell.file, known=False),))
+        return self.block(node.body)
+
+    def arithmetic(self, node: Arithmetic) -> str:
+        text = _STEP.sub(r"\1 \2= 1", node.text.strip())
+        name, sign, expression = text.partition("=")
+        name = name.strip()
+        if sign and name.rstrip("+-*/ ").isidentifier() and not expression.startswith("="):
+            operation, name = name[len(name.rstrip("+-*/ ")) :].strip(), name.rstrip("+-*/ ")
+            expression = f"{name}{operation}({expression})" if operation else expression
+            self.set_sum(name, expression, node.line)
+            return TRUE
+        result = sum_of(node.text, node.line, self.shell)
+        return UNKNOWN if result is None else TRUE if result else FALSE
+
+    def set_sum(self, name: str, expression: str, line: int) -> None:
+        result = sum_of(expression, line, self.shell)
+        text = f"${name}" if result is None else str(result)
+        self.shell.set(name, (Segment(text, line, self.shell.file, known=result is not None),))

@@ -1,0 +1,92 @@
+"""LLM Foundry: strategies, precision and models."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.readers.fuzz import launch_of_words, settings_over
+from tests.unit.readers.words import document, launch_of, launch_of_file
+
+from peakgate.readers.composer import ROWS, Composer
+from peakgate.readers.composer_models import SIZES
+from peakgate.readers.files import GivenFiles
+from peakgate.readers.launch import Launch
+
+FILE = (
+    "max_seq_len: 2048\nmodel:\n  name: mpt_causal_lm\nprecision: amp_bf16\n"
+    "device_train_microbatch_size: 2\nfsdp_config:\n  mixed_precision: PURE\n"
+)
+
+
+def read(overrides: str, gpus: int = 8) -> dict[str, object]:
+    """The document of a launch."""
+    return document(Composer().read(launch_of(f"composer -n {gpus} train.py run.yaml {overrides}", GivenFiles({"run.yaml": FILE}))))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "path", "want"),
+    [
+        ("", "precision.recipe", "fsdp-bf16"),
+        ("fsdp_config.mixed_precision=FULL", "precision.recipe", "amp-bf16"),
+        ("fsdp_config.sharding_strategy=NO_SHARD", "parallelism.sharding", "ddp"),
+        ("fsdp_config.sharding_strategy=HYBRID_SHARD", "parallelism.sharding", "hsdp"),
+        ("fsdp_config.activation_checkpointing=true", "checkpointing.reentrant", True),
+        ("fsdp_config.activation_checkpointing_reentrant=false", "checkpointing.reentrant", False),
+        ("fsdp_config.activation_cpu_offload=true", "offload.activations", "cpu"),
+        ("global_train_batch_size=64", "batch.gradient_accumulation_steps", 4),
+        ("model.attn_config.attn_type=multiquery_attention", "model.transformer.kv_heads", 1),
+        ("model.expansion_ratio=2", "model.transformer.ffn_hidden_size", 4096),
+        ("model.attn_config.alibi=true", "model.transformer.max_positions", None),
+        ("device_train_microbatch_size=auto", "batch.micro_batch_size", None),
+    ],
+)
+def test_what_a_key_means(overrides: str, path: str, want: object) -> None:
+    """Each by itself."""
+    assert read(overrides).get(path) == want
+
+
+def test_one_gpu_drops_the_config_of_fsdp() -> None:
+    """Nothing is sharded, nothing rebuilt, and autocast casts."""
+    found = read("fsdp_config.activation_checkpointing=true", gpus=1)
+    assert (found["parallelism.sharding"], found["checkpointing.mode"], found["precision.recipe"]) == ("none", "none", "amp-bf16")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "word"),
+    [
+        ("model.name=my_model", "my_model"),
+        ("model.ffn_config.ffn_type=mb_moe", "mb_moe"),
+        ("model.attn_config.rope=true", "rotated"),
+        ("optimizer.name=decoupled_lionw_8b", "8b"),
+        ("precision=fp64", "fp64"),
+        ("model.activation_checkpointing_target=block fsdp_config.activation_checkpointing=true", "named parts"),
+    ],
+)
+def test_what_has_no_field_is_told(overrides: str, word: str) -> None:
+    """Such a launch is undecided."""
+    launch = launch_of(f"composer -n 8 train.py run.yaml {overrides}", GivenFiles({"run.yaml": FILE}))
+    assert any(word in each for each in Composer().read(launch).unread)
+
+
+def test_what_is_recognised() -> None:
+    """Its files and commands, and no others."""
+    assert Composer().recognises(launch_of_file("x.yaml", FILE))
+    assert Composer().recognises(launch_of("llmfoundry train run.yaml"))
+    assert not Composer().recognises(launch_of("python train.py other.yaml", GivenFiles({"other.yaml": "a: 1\n"})))
+    assert not Composer().recognises(launch_of_file("x.yaml", "model:\n  name: other\n"))
+
+
+NAMES = {row.key for row in ROWS} | {f"model.{row.key}" for row in SIZES} | {
+    "model.name", "model.expansion_ratio", "precision", "global_train_batch_size", "fsdp_config.sharding_strategy", "optimizer.name",
+    "fsdp_config.activation_checkpointing", "fsdp_config.mixed_precision", "train_loader.name", "train_loader.dataset.packing_ratio",
+    "compile_config", "model.peft_config.peft_type", "model.peft_config.target_modules", "model.pretrained_model_name_or_path",
+}  # fmt: skip
+
+
+@given(settings_over(NAMES), st.lists(st.text(max_size=30), max_size=6))
+def test_nothing_stumbles(settings: object, words: list[str]) -> None:
+    """Any value under any name, any words."""
+    Composer().read(Launch(config=settings, config_file="x.yaml"))  # type: ignore[arg-type]
+    Composer().read(launch_of_words(["train.py", "x.yaml", *words]))
+    Composer().recognises(launch_of_words(["llmfoundry", *words]))

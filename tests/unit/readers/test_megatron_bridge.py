@@ -1,0 +1,162 @@
+"""Megatron-Bridge: recipes, YAML and words over ConfigContainer, adapters, NeMo 2's paths."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.readers.launched import a_config, a_launch, launch_of, read, values
+
+from peakgate.readers.megatron_bridge import MegatronBridgeReader
+from peakgate.readers.megatron_bridge_recipes import recipe_of
+from peakgate.readers.place import DEFAULT
+
+RUN = "scripts/training/run_recipe.py"
+
+
+def fields(words: str, world: int | None = None) -> dict[str, object]:
+    """The fields that words behind run_recipe.py give."""
+    return values(read(MegatronBridgeReader(), a_launch(f"{RUN} {words}", world=world)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["llama3_8b_pretrain", "llama3_8b_pretrain_config", "llama3_8b_pretrain_2gpu_h100_bf16_config", "LLAMA3_8B_PRETRAIN"],
+)
+def test_a_recipe_has_several_names(name: str) -> None:
+    """Short and full, with and without _config."""
+    recipe = recipe_of(name)
+    assert recipe is not None
+    assert (recipe.model, recipe.task, recipe.settings["cp"]) == ("meta-llama/Meta-Llama-3-8B", "pretrain", "2")
+
+
+def test_what_is_stated_wins_over_the_recipe() -> None:
+    """The recipe's settings are defaults, flags and words are not."""
+    reading = read(MegatronBridgeReader(), a_launch(f"{RUN} --recipe llama3_8b_pretrain_config -cp 1 train.micro_batch_size=4", world=8))
+    assert values(reading)["parallelism.context"] == 1
+    assert values(reading)["batch.micro_batch_size"] == 4
+    assert reading.fields["batch.sequence_length"].place.kind == DEFAULT
+    assert reading.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        ("mixed_precision=bf16_mixed", {"recipe": "megatron-bf16"}),
+        ("mixed_precision=fp16_mixed", {"recipe": "megatron-fp16", "gradients": "float16"}),
+        ("mixed_precision=bf16_mixed mixed_precision.grad_reduce_in_fp32=false", {"recipe": "megatron-bf16", "gradients": "bfloat16"}),
+        (
+            "mixed_precision=bf16_with_mxfp8_mixed",
+            {"recipe": "megatron-bf16", "compute": "float8", "fp8.recipe": "mxfp8", "fp8.param_gather": True},
+        ),
+        (
+            "mixed_precision=bf16_with_fp8_subchannel_scaling_mixed",
+            {"recipe": "megatron-bf16", "compute": "float8", "fp8.recipe": "blockwise"},
+        ),
+    ],
+)
+def test_mixed_precision_by_name(words: str, want: dict[str, object]) -> None:
+    """mixed_precision.py: each recipe's 8-bit settings, and gradients."""
+    found = {path.removeprefix("precision."): value for path, value in fields(f"--recipe llama3_8b_sft_config {words}").items()}
+    assert {
+        path: value for path, value in found.items() if path in ("recipe", "gradients", "compute", "fp8.recipe", "fp8.param_gather")
+    } == want
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        ("", {"method": "lora", "rank": 32, "targets": ["all-linear"], "adapter_dtype": "bfloat16"}),
+        (
+            "peft.dim=8 peft.target_modules=[linear_qkv]",
+            {"method": "lora", "rank": 8, "targets": ["qkv_proj"], "adapter_dtype": "bfloat16"},
+        ),
+        ("--mode dora", {"method": "dora", "rank": 32, "targets": ["all-linear"], "adapter_dtype": "bfloat16"}),
+    ],
+)
+def test_adapters(words: str, want: dict[str, object]) -> None:
+    """By the recipe's task or the mode, Megatron's joined matrices by their names."""
+    found = fields(f"--recipe llama3_8b_peft_config {words}")
+    assert {path.removeprefix("lora."): value for path, value in found.items() if path.startswith("lora.")} == want
+    assert found["method.name"] == "sft"
+
+
+def test_an_unknown_recipe_is_said() -> None:
+    """Its model and settings are not guessed."""
+    reading = read(MegatronBridgeReader(), a_launch(f"{RUN} --recipe my_model_pretrain_config train.micro_batch_size=1", world=8))
+    assert "my_model_pretrain_config" in reading.unread[0]
+    assert "model.preset" not in reading.fields
+
+
+def test_a_presets_sizes_cannot_be_changed() -> None:
+    """Fewer layers than the preset's have no words beside it."""
+    reading = read(MegatronBridgeReader(), a_launch(f"{RUN} --recipe llama3_8b_pretrain_config model.num_layers=4"))
+    assert any("num_layers" in sentence for sentence in reading.unread)
+
+
+def test_a_config_describes_a_model() -> None:
+    """Sizes without a recipe are a transformer."""
+    config = """
+model: {num_layers: 4, hidden_size: 256, num_attention_heads: 8, num_query_groups: 2, gated_linear_unit: true,
+  position_embedding_type: rope,
+  share_embeddings_and_output_weights: false, add_bias_linear: false}
+train: {micro_batch_size: 2, global_batch_size: 8, train_iters: 10}
+dataset: {seq_length: 512}
+"""
+    found = values(read(MegatronBridgeReader(), a_config(config)))
+    assert (found["model.transformer.block"], found["model.transformer.kv_heads"]) == ("llama", 2)
+    assert found["model.transformer.tied_embeddings"] is False
+    assert found["batch.sequence_length"] == 512
+
+
+def test_performance_scripts_name_a_recipe() -> None:
+    """scripts/performance: family, model and task."""
+    found = values(
+        read(MegatronBridgeReader(), a_launch("performance/run_script.py -m llama -mr llama3_70b --task pretrain -tp 8", world=64))
+    )
+    assert (found["model.preset"], found["parallelism.tensor"]) == ("meta-llama/Meta-Llama-3-70B", 8)
+
+
+def test_fine_tuning_without_packs_is_padded() -> None:
+    """enable_offline_packing: false."""
+    found = fields("--recipe llama3_8b_sft_config dataset.enable_offline_packing=false")
+    assert (found["batch.packed"], found["batch.sequence_length_is"]) == (False, "cap")
+
+
+def test_nemo_2_has_its_own_paths() -> None:
+    """`nemo llm`: degrees of the strategy, batches of the data module; the factory's own settings are not known."""
+    words = (
+        "nemo llm pretrain --factory llama3_8b trainer.strategy.tensor_model_parallel_size=2 data.micro_batch_size=1 data.seq_length=4096"
+    )
+    found = values(read(MegatronBridgeReader(), a_launch(words, world=8)))
+    assert (found["parallelism.tensor"], found["batch.micro_batch_size"], found["batch.sequence_length"]) == (2, 1, 4096)
+    assert found["method.name"] == "pretrain"
+
+
+KEYS = st.sampled_from(
+    [
+        "model.num_layers",
+        "model.hidden_size",
+        "model.tensor_model_parallel_size",
+        "train.micro_batch_size",
+        "train.global_batch_size",
+        "dataset.seq_length",
+        "mixed_precision",
+        "mixed_precision.fp8",
+        "peft.dim",
+        "peft.target_modules",
+        "model.moe_layer_freq",
+        "model.pipeline_model_parallel_layout",
+        "ddp.use_distributed_optimizer",
+        "optimizer.optimizer",
+        "model.recompute_modules",
+    ]
+)
+
+
+@given(st.lists(st.tuples(KEYS, st.text(max_size=30)), max_size=10), st.text(max_size=20))
+@settings(max_examples=100, deadline=None)
+def test_no_words_make_it_raise(pairs: list[tuple[str, str]], recipe: str) -> None:
+    """Any value of any key, any recipe."""
+    reading = MegatronBridgeReader().read(launch_of([RUN, "--recipe", recipe, *(f"{key}={value}" for key, value in pairs)], world=8))
+    assert all(str(stated.place) for stated in reading.fields.values())

@@ -1,0 +1,82 @@
+"""Plain loops: only what a flag's name makes certain."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.readers.trainer_launch import a_launch
+
+from peakgate.readers.plain import Plain
+from peakgate.readers.reading import Reading
+
+READER = Plain()
+
+
+def read(flags: str) -> Reading:
+    """The reading of a loop around GPT-2."""
+    return READER.read(a_launch(f"torchrun --nproc_per_node 2 train.py --model gpt2 --batch_size 4 {flags}"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "want"),
+    [
+        ("--bf16", "amp-bf16"),
+        ("--mixed_precision fp16", "amp-fp16"),
+        ("--dtype bfloat16", "bf16"),
+        ("--dtype float32", "fp32"),
+        ("--bf16 --fsdp", "fsdp-bf16"),
+        ("--precision 16", None),
+        ("--bf16 False", None),
+    ],
+)
+def test_precision(flags: str, want: str | None) -> None:
+    """A switch is autocast, a format the parameters'."""
+    assert read(flags).get("precision.recipe") == want
+
+
+def test_a_format_that_may_be_either_is_a_warning() -> None:
+    """Float16 parameters alone cannot be trained without more."""
+    found = read("--dtype float16")
+    assert found.get("precision.recipe") is None
+    assert len(found.warnings) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "want"),
+    [("--lora_r 8", "huggingface"), ("--attn_implementation sdpa", "huggingface"), ("--lr 1e-4", "torch")],
+)
+def test_the_framework_is_torch_unless_flags_are_of_transformers(flags: str, want: str) -> None:
+    """Loops around transformers' models have their flags."""
+    assert read(flags).get("framework.name") == want
+
+
+@pytest.mark.parametrize(
+    ("command", "want"),
+    [
+        ("python train.py --model gpt2 --batch_size 4", True),
+        ("python train.py --model gpt2", False),
+        ("python train.py --batch_size 4", False),
+        ("python preprocess.py --model gpt2 --max_length 100", False),
+        ("python evaluate_train.py --model gpt2 --max_length 100", False),
+        ("python train_and_test.py --model gpt2 --max_length 100", True),
+        ("", False),
+    ],
+)
+def test_what_is_recognised(command: str, want: bool) -> None:
+    """A model with a batch or a length, in a program that may train."""
+    assert READER.recognises(a_launch(command)) is want
+
+
+def test_an_optimizer_without_a_name_here_is_left_open() -> None:
+    """A plain SGD may have momentum or not."""
+    assert read("--optimizer sgd").get("optimizer.name") is None
+    found = read("--optimizer adamw --fused")
+    assert (found.get("optimizer.name"), found.get("optimizer.implementation")) == ("adamw", "fused")
+
+
+def test_a_loop_under_accelerate_is_placed_by_it() -> None:
+    """FSDP and precision of accelerate's file, in whose library the loop runs."""
+    text = "distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config:\n  fsdp_version: 2\n"
+    launch = a_launch("accelerate launch --config_file a.yaml train.py --model m --batch_size 4", {"a.yaml": text})
+    found = READER.read(launch)
+    assert (found.get("framework.name"), found.get("parallelism.sharding")) == ("huggingface", "fsdp")
+    assert (found.get("precision.recipe"), found.get("framework.fsdp.version")) == ("fsdp-bf16", 2)
