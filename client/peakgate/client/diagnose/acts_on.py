@@ -6,7 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from peakgate.v1.prediction_pb2 import Suggestion
 
-_STATES = frozenset({"parameters", "gradients", "master_weights", "optimizer_states"})
+STEP_BUFFERS = "step_buffers"
+"""The temporaries of the optimizer's step, which other things make smaller than those of the passes before it."""
+
+_STATES = frozenset({STEP_BUFFERS, "parameters", "gradients", "master_weights", "optimizer_states"})
 _STEP = frozenset({"activations", "logits", "temporaries"})
 
 ACTS_ON = (
@@ -15,13 +18,13 @@ ACTS_ON = (
     ("attention", frozenset({"activations", "temporaries"})),
     ("dropout", frozenset({"activations"})),
     ("loss", frozenset({"logits", "temporaries"})),
-    ("optimizer", frozenset({"optimizer_states", "master_weights"})),
-    ("optimizer.implementation", frozenset({"optimizer_states"})),  # its buffers, which stand beside the states in the step alone
+    ("optimizer", frozenset({"optimizer_states", "master_weights", STEP_BUFFERS})),
+    ("optimizer.implementation", frozenset({STEP_BUFFERS})),
     ("optimizer.in_backward", frozenset({"gradients"})),
     ("precision", _STATES | _STEP),
-    ("lora", frozenset({"gradients", "master_weights", "optimizer_states", "parameters"})),
+    ("lora", frozenset({STEP_BUFFERS, "gradients", "master_weights", "optimizer_states", "parameters"})),
     ("offload.activations", frozenset({"activations"})),
-    ("offload.optimizer", frozenset({"optimizer_states", "master_weights"})),
+    ("offload.optimizer", frozenset({"optimizer_states", "master_weights", STEP_BUFFERS})),
     ("offload.parameters", frozenset({"parameters", "gradients"})),
     ("parallelism.context", _STEP),
     ("parallelism.sequence_parallel", frozenset({"activations"})),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from peakgate.client.diagnose.acts_on import acting
+from peakgate.client.diagnose.acts_on import STEP_BUFFERS, acting
 from peakgate.client.diagnose.dimensions import Dimensions
 from peakgate.client.diagnose.find import Failure
 from peakgate.client.diagnose.stages import BY_NAME, ELSEWHERE, FIRST_STEP, UNKNOWN, Stage
@@ -34,8 +34,8 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """`told_by`: whether the user, the traceback or the tensor's size tells the stage, or nothing does. `lines`: what the job's ledger holds
-    in the categories; `further`: another stage that applies as well."""
+    """`told_by`: whether the user, the message, the traceback or the tensor's size tells the stage; empty: nothing does. `lines`: what the
+    job's ledger holds in the categories; `further`: another stage that applies as well."""
 
     stage: Stage
     told_by: str
@@ -125,10 +125,15 @@ def _of_job(found: Diagnosis, judged: Judged) -> Diagnosis:
     return replace(
         found,
         lines=lines[:MOST_TENSORS],
-        suggestions=acting(judged.advice.suggestions, found.categories),
+        suggestions=acting(judged.advice.suggestions, _acted_on(found)),
         label=judged.label,
         notes=(*found.notes, *_against(found, judged.advice)),
     )
+
+
+def _acted_on(found: Diagnosis) -> list[str]:
+    in_step = found.stage.name in ("first-step", "setup")
+    return [STEP_BUFFERS if name == "temporaries" and in_step else name for name in found.categories]
 
 
 def _against(found: Diagnosis, advice: SuggestResponse) -> list[str]:

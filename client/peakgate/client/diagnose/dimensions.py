@@ -30,7 +30,7 @@ CONFIG_KEYS = {
 class Dimensions:
     """Sizes by the symbols of the papers: b micro-batch, s sequence, V vocabulary, h hidden, f feed-forward, a heads, q and k widths of
     queries and of keys, L layers, P parameters, T those that are trained, `layer` parameters of one layer; 0 is not known. `shards`: ranks
-    that divide the states; tensor and context parallelism have divided what they divide."""
+    that divide the states; what tensor, pipeline and context parallelism divide is what a rank has of it."""
 
     b: int = 0
     s: int = 0
@@ -49,7 +49,7 @@ class Dimensions:
 def dimensions_of(job: TrainingJob, facts: ModelFacts, catalog: Sequence[CatalogModel]) -> Dimensions:
     """The sizes of a job, whose parameters the answer has counted."""
     model, ways = _transformer(job.model, catalog), job.parallelism
-    tensor, context = max(1, ways.tensor), max(1, ways.context)
+    tensor, stages, context = max(1, ways.tensor), max(1, ways.pipeline), max(1, ways.context)
     width = model.head_dim or (model.hidden_size // model.heads if model.heads else 0)
     return Dimensions(
         b=job.batch.micro_batch_size * max(1, job.method.sequences_per_example),
@@ -60,10 +60,10 @@ def dimensions_of(job: TrainingJob, facts: ModelFacts, catalog: Sequence[Catalog
         a=model.heads // tensor,
         q=model.heads * width // tensor,
         k=(model.kv_heads or model.heads) * width // tensor,
-        P=facts.parameters,
-        T=facts.trainable_parameters,
-        layer=_layer(model, facts.parameters),
-        shards=ways.shard_degree or max(1, (ways.world_size or job.gpu.count) // (tensor * context * max(1, ways.pipeline))),
+        P=facts.parameters // (tensor * stages),
+        T=facts.trainable_parameters // (tensor * stages),
+        layer=_layer(model, facts.parameters) // tensor,
+        shards=ways.shard_degree or max(1, (ways.world_size or job.gpu.count) // (tensor * stages)),
     )
 
 
@@ -80,8 +80,11 @@ def _transformer(model: Model, catalog: Sequence[CatalogModel]) -> Transformer:
 def _of_config(config: Mapping[str, object]) -> Transformer:
     inner = config.get("text_config")
     config = {**config, **inner} if isinstance(inner, Mapping) else config
-    sizes = {name: size for name, keys in CONFIG_KEYS.items() if (size := _first(config, keys))}
-    return Transformer(**sizes, tied_embeddings=config.get("tie_word_embeddings") is True or "n_embd" in config)  # GPT-2's default is tied
+    model = Transformer(tied_embeddings=config.get("tie_word_embeddings") is True or "n_embd" in config)  # GPT-2's are tied by default
+    for name, keys in CONFIG_KEYS.items():
+        if size := _first(config, keys):
+            setattr(model, name, size)
+    return model
 
 
 def _first(config: Mapping[str, object], keys: Sequence[str]) -> int:
@@ -90,8 +93,9 @@ def _first(config: Mapping[str, object], keys: Sequence[str]) -> int:
 
 
 def _layer(model: Transformer, parameters: int) -> int:
-    """Parameters of one layer where all are alike: all but the embeddings, divided. The last norm is less than a block of the allocator."""
+    """Parameters of one layer where all are alike: all but embeddings and the last norm, divided. That norm's bias, where it has one, is
+    less of a layer than a block of the allocator."""
     if not model.layers or not parameters or model.experts or model.encoder_layers:
         return 0
     tables = model.vocab_size * (1 if model.tied_embeddings else 2) + model.max_positions
-    return max(0, parameters - tables * model.hidden_size) // model.layers
+    return max(0, parameters - (tables + 1) * model.hidden_size) // model.layers

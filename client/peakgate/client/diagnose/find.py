@@ -43,11 +43,7 @@ def _in(text: str) -> Failure | None:
 
 def _of_kind(kind: Kind, text: str, places: list[int]) -> Failure:
     lines = text.split("\n")
-    chosen, frames = places[-1], ()
-    for place in reversed(places):
-        above = frames_above(lines, text.count("\n", 0, place))
-        if above:
-            chosen, frames = place, above
-            break
+    traced = ((place, frames_above(lines, text.count("\n", 0, place))) for place in reversed(places))
+    chosen, frames = next((each for each in traced if each[1]), (places[-1], ()))
     start = text.rfind("\n", 0, chosen) + 1
     return Failure(read_message(kind, unlabelled(text[start:])), frames, steps_before(text[:chosen]))

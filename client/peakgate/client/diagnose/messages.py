@@ -1,9 +1,9 @@
 """The words in which libraries say that memory ran out, as figures.
 
 Sources: PyTorch c10/cuda/CUDACachingAllocator.cpp (`malloc`: the message since 2.1, since 1.4 and before) and format_size there,
-c10/core/impl/alloc_cpu.cpp (DefaultCPUAllocator), aten/src/ATen/cuda/Exceptions.h (cuBLAS and cuDNN status names); NCCL src/include/checks.h
-(`Cuda failure`); XLA xla/tsl/framework/bfc_allocator.cc and xla/service/hlo_rematerialization.cc; bitsandbytes csrc/ops.cuh
-(`Error out of memory`); Linux signal 9, which a shell shows as 137; Slurm's and Kubernetes' words for the kernel's out-of-memory killer.
+c10/core/impl/alloc_cpu.cpp (DefaultCPUAllocator), aten/src/ATen/cuda/Exceptions.h (names of states of cuBLAS and cuDNN); NCCL
+src/include/checks.h (`Cuda failure`); XLA xla/tsl/framework/bfc_allocator.cc and xla/service/hlo_rematerialization.cc; bitsandbytes
+csrc/ops.cuh (`Error out of memory`); signal 9, which a shell shows as 137; Slurm's and Kubernetes' words for the kernel's killer.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ STAGES = (
         when="in the optimizer's step",
         phase="optimizer",
         categories=("optimizer_states", "temporaries", "master_weights"),
-        why="the backward pass is over; the optimizer's states (AdamW: two values a parameter) are made at the first step, its buffers in each",
+        why="the backward pass is over; the optimizer's states (AdamW: two values a parameter) come at the first step, its buffers at each",
         helps=(
             "states of fewer bytes (optimizer.name: adamw-8bit), or fewer of them (adafactor, lion)",
             "states divided among the GPUs: ZeRO-1 or more, FSDP (parallelism.sharding)",
@@ -257,8 +257,8 @@ ELSEWHERE = {
         name="host",
         when="in the main memory of the node",
         phase="",
-        categories=("host",),
-        why="the GPU is not what ran out: main memory holds the weights while they are loaded, what is offloaded, and the data loader's copies",
+        categories=(),
+        why="the GPU is not what ran out: main memory holds the weights while they load, what is offloaded, and the data loader's copies",
         helps=(
             "ask the scheduler for more memory a node (Slurm --mem, Kubernetes resources.limits.memory)",
             "load on one rank, or on the meta device, instead of once a rank (low_cpu_mem_usage, fsdp_cpu_ram_efficient_loading)",

@@ -9,6 +9,11 @@ from dataclasses import dataclass
 MOST_LINES = 3000
 """Above the failure; a recursion of a thousand frames is longer than any step of training."""
 
+MOST_CUT_LINES = 80
+"""Above the failure, when no beginning of a traceback is found: what stands higher is another thing."""
+
+_CODE = re.compile(r"\w\(|\w = \w")
+
 _LABEL = re.compile(r"^\s*(\[[^\]\n]{1,40}\]:?|rank:?\s*\d+ \||\d{1,5}:|\S{1,40} \| )\s?")
 """What launchers put before a line: torchrun's `[rank0]:` and `[default0]:`, srun's `0:`."""
 
@@ -28,6 +33,8 @@ class Frame:
 
     def __str__(self) -> str:
         """For a person: `trainer.py:2741 training_step`."""
+        if not self.file:
+            return self.code
         name = self.file.replace("\\", "/").rpartition("/")[2]
         return f"{name}:{self.line} {self.function}"
 
@@ -44,7 +51,8 @@ def unlabelled(line: str) -> str:
 
 
 def frames_above(lines: list[str], at: int) -> tuple[Frame, ...]:
-    """The frames of the traceback that ends in line `at`, outermost first; none where no traceback is above it."""
+    """The frames of the traceback that ends in line `at`, outermost first. Where its beginning was cut off, what is left of it: some
+    frames, or the line of code alone that was copied with the message."""
     label = label_of(lines[at])
     found: list[str] = []
     for line in reversed(lines[max(0, at - MOST_LINES) : at]):
@@ -53,7 +61,10 @@ def frames_above(lines: list[str], at: int) -> tuple[Frame, ...]:
         if _HEAD in line:
             return tuple(_frames(found[::-1]))
         found.append(unlabelled(line))
-    return ()
+    near = found[:MOST_CUT_LINES]
+    frames = tuple(_frames(near[::-1]))
+    code = next((line.strip() for line in near[:1] if _CODE.search(line)), "")
+    return frames or ((Frame("", 0, "", code),) if code else ())
 
 
 def _frames(lines: list[str]) -> Iterator[Frame]:

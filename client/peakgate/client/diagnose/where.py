@@ -71,7 +71,7 @@ SIGNS = (
         r"step|_init_group|_(single|multi)_tensor_\w+|_fused_\w+|adamw?|sgd|adafactor|update_step|_?optimizer_step|step_with_ready_grads|_foreach_\w+",
         file=r"(torch[/\\]optim|bitsandbytes[/\\]optim|[/\\]optimizers?[/\\]|adafactor|optimization\.py|stage_1_and_2|stage3|bf16_optimizer|optimizer\.py|apex)",
     ),
-    Sign("first-step", code=r"\b(optim|optimizer|opt)\w*\.step\("),
+    Sign("first-step", code=r"\bexp_avg(_sq)?\b|\b(optim|optimizer|opt)\w*\.step\("),
     Sign(
         "backward",
         r"_?(run_|engine_run_)?backward(_step|_pass)?|backward_helper|reduce_(gradients|independent_p_g_buckets_and_remove_grads|ipg_grads)|_post_backward_hook|_pre_backward_hook|allreduce_(params|gradients|bucket)|sync_gradients",
@@ -92,9 +92,11 @@ MANY_STEPS = 10
 """A step that was done so often has been done with every state there: what fails now is not its size."""
 
 _BAR = re.compile(
-    r"^(?:.{0,40}?\]:?)?\s*(?:(?:epoch|steps?|train|iter)[^%|\n]{0,40}:)?\s*\d+%\|[^|\n]*\| *(\d+)/\d+ \[[\d:?]+<", re.I | re.M
+    r"^(?:.{0,40}?\]:?)?\s*(?:(?:epoch|steps?|train|iter)[^%|\n]{0,40}:)?\s*\d+%\|[^|\n]*\| *(\d+)/\d+ \[[\d:?]+<",
+    re.IGNORECASE | re.MULTILINE,
 )
 """tqdm's bar of the training loop, which has no name or one of these; loading and tokenizing have others."""
+
 
 _STATED_STEP = re.compile(r"\b(?:global[_ ])?(?:step|iter(?:ation)?)[ :=]+(\d+)\b", re.IGNORECASE)
 _LOGGED = re.compile(r"\{'loss': ")

@@ -27,7 +27,6 @@ CATEGORY_WORDS = {
     "communication": "buffers of collectives, gathered weights",
     "fragmentation": "gaps of PyTorch's allocator",
     "runtime": "CUDA context and libraries",
-    "host": "main memory of the node",
 }
 TOLD_BY = {"traceback": "by the traceback", "size": "by the size alone", "user": "as you say", "message": "by the message"}
 _SUGGESTIONS = 5
