@@ -68,7 +68,17 @@ def test_a_stage_with_a_job() -> None:
 
 def test_a_launch_command_is_a_job(log: Path) -> None:
     """Behind -- stands what was run."""
-    words = "python run_clm.py --model_name_or_path gpt2 --do_train --block_size 1024 --per_device_train_batch_size 16".split()
+    words = [
+        "python",
+        "run_clm.py",
+        "--model_name_or_path",
+        "gpt2",
+        "--do_train",
+        "--block_size",
+        "1024",
+        "--per_device_train_batch_size",
+        "16",
+    ]
     done = peakgate("diagnose", log, "--output", "json", "--", *words)
     value = json.loads(done.out)
     assert done.status == 0
