@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,7 +66,8 @@ def diagnose(
     failure = find_failure(windows(log, sys.stdin.buffer)) if log else None
     if failure is None and stage is None:
         raise InputError(_nothing(log), reason="FAILURE_NOT_FOUND" if log else "USAGE")
-    judged = _judged(jobs, command, gpu, server, db, failure.message.bytes_of("capacity") if failure else None)
+    capacity = failure.message.bytes_of("capacity") if failure else None
+    judged = _judged_if_there(lambda: _judged(jobs, command, gpu, server, db, capacity))
     found = diagnosed(failure, stage.value if stage else "", judged)
     if output is not Output.table:
         write_json(as_dict(found), output)
@@ -88,6 +89,21 @@ def _log_and_jobs(paths: Sequence[str], command: Sequence[str], *, staged: bool)
     if staged and len(paths) == 1 and not command:
         return "", list(paths)
     return (paths[0], list(paths[1:])) if paths else ("", [])
+
+
+def _judged_if_there(ask: Callable[[], Judged | None]) -> Judged | None:
+    """The job, or None and a word on standard error when the service is away: what the log says can be said without it."""
+    from peakgate.client.errors import UNAVAILABLE_STATUS, ServiceError
+    from peakgate.client.output import error_console
+    from peakgate.client.render.answer import print_error
+
+    try:
+        return ask()
+    except ServiceError as error:
+        if error.exit_status != UNAVAILABLE_STATUS:
+            raise
+        print_error(error_console(), "the job is left out", error)
+        return None
 
 
 def _judged(

@@ -1,6 +1,6 @@
 """What a PyTorch model says of itself: configuration, formats, what is trained, attention, checkpoints, adapters, wrappers.
 
-Sources: transformers modeling_utils.py (is_gradient_checkpointing, _gradient_checkpointing_func, config._attn_implementation); peft
+Sources: transformers modeling_utils.py (is_activation_checkpointing, _gradient_checkpointing_func, config._attn_implementation); peft
 peft_model.py (peft_config) and tuners/lora/config.py; torch nn/parallel/distributed.py, distributed/fsdp (FullyShardedDataParallel;
 fully_shard puts FSDP before a class's name), _dynamo/eval_frame.py (OptimizedModule._orig_mod); deepspeed runtime/engine.py.
 """
@@ -23,6 +23,9 @@ WRAPPERS = {
     "OptimizedModule": "",
 }
 """By class: the sharding that it means, if it means one."""
+
+CHECKPOINTED = ("is_activation_checkpointing", "is_gradient_checkpointing")
+"""Today's name first: from transformers 5.24 on the other one only warns."""
 
 MOST_NAMES = 200
 MODEL = "model"
@@ -123,8 +126,9 @@ def model_settings(model: object) -> Settings:
     parameters = [each for _, each in parameters_of(model)]
     add("dtype", dtype_of(parameters), "dtype")
     add("attn_implementation", plain(attribute(model, "config._attn_implementation")), "config._attn_implementation")
-    if attribute(model, "is_gradient_checkpointing"):
-        add("gradient_checkpointing", value=True, where="is_gradient_checkpointing")
+    switch = next((name for name in CHECKPOINTED if attribute(model, name)), "")
+    if switch:
+        add("gradient_checkpointing", value=True, where=switch)
         add("use_reentrant", _reentrant(model), "gradient_checkpointing_enable")
     quantised = mapping_of(model, "config.quantization_config")
     for name in ("load_in_4bit", "load_in_8bit", "bnb_4bit_quant_type", "bnb_4bit_use_double_quant"):

@@ -75,10 +75,11 @@ def test_fully_shard_and_compile() -> None:
     assert (job["parallelism.sharding"], job["framework.fsdp.version"], job["framework.compile"]) == ("fsdp", 2, True)
 
 
-def test_checkpoints_and_their_kind() -> None:
-    """What gradient_checkpointing_enable has left on the model."""
+@pytest.mark.parametrize("name", ["is_gradient_checkpointing", "is_activation_checkpointing"])
+def test_checkpoints_and_their_kind(name: str) -> None:
+    """What gradient_checkpointing_enable, or activation_checkpointing_enable, has left on the model."""
     bound = partial(print, use_reentrant=False)
-    job = from_model(llama(is_gradient_checkpointing=True, _gradient_checkpointing_func=bound))
+    job = from_model(llama(_gradient_checkpointing_func=bound, **{name: True}))
     assert (job["checkpointing.mode"], job["checkpointing.reentrant"]) == ("full", False)
 
 
@@ -123,7 +124,7 @@ def test_a_real_model() -> None:
 
     sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 512}
     model = LlamaForCausalLM(LlamaConfig(**sizes))
-    model.gradient_checkpointing_enable({"use_reentrant": False})
+    model.activation_checkpointing_enable({"use_reentrant": False})
     model.model.embed_tokens.requires_grad_(False)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     job = from_model(model, micro_batch_size=2, sequence_length=128, optimizer=optimizer, autocast=torch.bfloat16, gpu="h100-80gb")
