@@ -12,6 +12,9 @@ from peakgate.client.diagnose.where import steps_before
 MOST_LIKE_IT = 64
 """Failures of one kind that are looked at, from the last: one a rank."""
 
+STEPS_WITHIN = 2**20
+"""Characters above a failure in which the last step is looked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -34,8 +37,9 @@ def find_failure(windows: Iterable[str]) -> Failure | None:
 
 
 def _in(text: str) -> Failure | None:
+    small = text.lower()
     for kind in KINDS:
-        places = [match.start() for match in kind.pattern.finditer(text)]
+        places = kind.places(text, small)
         if places:
             return _of_kind(kind, text, places[-MOST_LIKE_IT:])
     return None
@@ -46,4 +50,4 @@ def _of_kind(kind: Kind, text: str, places: list[int]) -> Failure:
     traced = ((place, frames_above(lines, text.count("\n", 0, place))) for place in reversed(places))
     chosen, frames = next((each for each in traced if each[1]), (places[-1], ()))
     start = text.rfind("\n", 0, chosen) + 1
-    return Failure(read_message(kind, unlabelled(text[start:])), frames, steps_before(text[:chosen]))
+    return Failure(read_message(kind, unlabelled(text[start:])), frames, steps_before(text[max(0, chosen - STEPS_WITHIN) : chosen]))

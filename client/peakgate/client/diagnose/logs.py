@@ -21,7 +21,7 @@ MOST_BYTES = 128 * 2**20
 OVERLAP_BYTES = 256 * 2**10
 """What two windows share, so that a traceback at their border is whole in one of them."""
 
-_CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]")
+_CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]+")
 
 
 def windows(path: str, stdin: BinaryIO) -> Iterator[str]:

@@ -16,7 +16,7 @@ UNITS |= {f"{letter}{end}": 1024**power for power, letter in enumerate("KMGT", 1
 UNITS |= {f"{letter.lower()}{end}": 1024**power for power, letter in enumerate("KMGT", 1) for end in ("iB", "b", "")}
 """All of them binary: XLA and old PyTorch write G and GB for 2**30 bytes."""
 
-_SIZE = r"([\d.,]+) ?([KMGTkmgt]?i?[Bb]?(?:ytes)?)\b"
+_SIZE = r"([\d.,]{1,20}) ?([KMGTkmgt]?i?[Bb]?(?:ytes)?)\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +29,47 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A way to run out of memory. `pattern` finds it; `where` is gpu, library, network or host."""
+    """A way to run out of memory. `pattern` finds it in a text that has one of `words`, in small letters; `where` is gpu, library, network
+    or host."""
 
     name: str
     title: str
     where: str
+    words: tuple[str, ...]
     pattern: re.Pattern[str]
 
+    def places(self, text: str, small: str) -> list[int]:
+        """Where it stands in a text, which `small` is in small letters: most of a log is passed over by its words alone."""
+        if not any(word in small for word in self.words):
+            return []
+        return [match.start() for match in self.pattern.finditer(text)]
 
-def _kind(name: str, title: str, where: str, pattern: str) -> Kind:
-    return Kind(name, title, where, re.compile(pattern, re.IGNORECASE | re.MULTILINE))
+
+def _kind(name: str, title: str, where: str, words: tuple[str, ...], pattern: str) -> Kind:
+    return Kind(name, title, where, words, re.compile(pattern, re.IGNORECASE | re.MULTILINE))
 
 
 KINDS = (
-    _kind("allocator", "PyTorch found no room on the GPU", "gpu", r"\b(?:CUDA|HIP|XPU|MPS backend) out of memory\b"),
+    _kind("allocator", "PyTorch found no room on the GPU", "gpu", ("out of memory",), r"\b(?:CUDA|HIP|XPU|MPS backend) out of memory\b"),
     _kind(
         "xla",
         "XLA found no room on the accelerator",
         "gpu",
+        ("resource_exhausted", "out of memory"),
         r"RESOURCE_EXHAUSTED|Ran out of memory in memory space hbm|ran out of memory trying to allocate",
     ),
-    _kind("library", "a CUDA library found no room on the GPU", "library", r"CU(?:BLAS|DNN|SPARSE|SOLVER|FFT)_\w*ALLOC_FAILED"),
+    _kind(
+        "library",
+        "a CUDA library found no room on the GPU",
+        "library",
+        ("alloc_failed",),
+        r"CU(?:BLAS|DNN|SPARSE|SOLVER|FFT)_\w*ALLOC_FAILED",
+    ),
     _kind(
         "driver",
         "the CUDA driver found no room on the GPU",
         "library",
+        ("out of memory", "out_of_memory", "memoryallocation", "outofmemory"),
         r"CUDA(?: driver)? error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory"
         r"|Error out of memory at line",
     ),
@@ -61,24 +77,38 @@ KINDS = (
         "host",
         "the host's main memory ran out",
         "host",
+        ("memory", "errno 12"),
         r"DefaultCPUAllocator: (?:can't allocate|not enough) memory|_ArrayMemoryError|\bMemoryError\b|\[Errno 12\]",
     ),
-    _kind("shared-memory", "the shared memory of the data loader's processes ran out", "host", r"insufficient shared memory"),
-    _kind("network", "NCCL found no room on the GPU", "network", r"Cuda failure (?:\d+ )?'out of memory'"),
+    _kind(
+        "shared-memory",
+        "the shared memory of the data loader's processes ran out",
+        "host",
+        ("shared memory",),
+        r"insufficient shared memory",
+    ),
+    _kind("network", "NCCL found no room on the GPU", "network", ("cuda failure",), r"Cuda failure (?:\d+ )?'out of memory'"),
     _kind(
         "killed",
         "the system killed a process, as it does when the host's main memory is used up",
         "host",
+        ("oom", "kill", "out_of_memory", "exit"),
         r"oom[-_ ]?kill|\bOUT_OF_MEMORY\b|exit(?:ed with)? ?(?:code|status)[ :]{0,6}(?:-9|137)\b|\bSIGKILL\b|killed by signal: Killed"
-        r"|^\s*(?:\S+: line \d+:\s+\d+ )?Killed\b",
+        r"|^[ \t]*(?:\S+: line \d+:[ \t]+\d+ )?Killed\b",
     ),
-    _kind("network-fault", "NCCL failed in a call of CUDA, as it does when a card is full", "network", r"unhandled ?cuda ?error"),
+    _kind(
+        "network-fault",
+        "NCCL failed in a call of CUDA, as it does when a card is full",
+        "network",
+        ("unhandled",),
+        r"unhandled ?cuda ?error",
+    ),
 )
 """What says most comes first: a rank that fails on the GPU takes the others' networks with it."""
 
 _FIGURES = {
     "tried": (
-        r"allocate (?:request for )?[\d.]+ ?\w+ \((\d+) ?(B|bytes)\)",
+        r"allocate (?:request for )?[\d.]+ ?\w+ \((\d{1,20}) ?(B|bytes)\)",
         rf"[Tt]ried to allocate {_SIZE}",
         rf"failed to allocate {_SIZE}",
         rf"trying to allocate {_SIZE}",

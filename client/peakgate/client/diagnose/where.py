@@ -92,7 +92,7 @@ MANY_STEPS = 10
 """A step that was done so often has been done with every state there: what fails now is not its size."""
 
 _BAR = re.compile(
-    r"^(?:.{0,40}?\]:?)?\s*(?:(?:epoch|steps?|train|iter)[^%|\n]{0,40}:)?\s*\d+%\|[^|\n]*\| *(\d+)/\d+ \[[\d:?]+<",
+    r"^(?:.{0,40}?\]:?)?[ \t]*(?:(?:epoch|steps?|train|iter)[^%|\n]{0,40}:)?[ \t]*\d+%\|[^|\n]*\| *(\d+)/\d+ \[[\d:?]+<",
     re.IGNORECASE | re.MULTILINE,
 )
 """tqdm's bar of the training loop, which has no name or one of these; loading and tokenizing have others."""

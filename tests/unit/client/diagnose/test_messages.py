@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,3 +114,17 @@ def test_no_text_breaks_it(text: str) -> None:
     """Whatever follows a message, its figures are read or left out."""
     found = message(f"CUDA out of memory. Tried to allocate {text}")
     assert all(size.bytes >= 0 for size in found.sizes.values())
+
+
+def test_a_number_without_end_is_no_trouble() -> None:
+    """A line of megabytes of digits behind a message."""
+    assert message("CUDA out of memory. Tried to allocate " + "1" * 5_000_000).kind.name == "allocator"
+
+
+@pytest.mark.parametrize("filler", ["\n" * 3_000_000, "x" * 5_000_000, "exit " * 1_000_000], ids=["blank", "one line", "one word"])
+def test_a_strange_log_takes_no_time(filler: str) -> None:
+    """Megabytes of blank lines, of one line, or of a word that messages have, are passed over in seconds."""
+    start = time.perf_counter()
+    assert find_failure([filler]) is None
+    assert message(f"{filler}\nCUDA out of memory. Tried to allocate 2.00 GiB.").kind.name == "allocator"
+    assert time.perf_counter() - start < 10
