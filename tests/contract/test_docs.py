@@ -17,7 +17,8 @@ PROGRAM = Path(sys.executable).with_name("peakgate")
 # Verbs that have verbs of their own.
 GROUPS = frozenset({"catalog", "calibration", "db"})
 # Verbs of the command, as the contract names them, that exist today.
-VERBS = {"predict", "read", "suggest", "explain", "trace", "probe", "serve", "agent", "jobs", "catalog", "schema", "db", "doctor"}
+VERBS = {"predict", "read", "suggest", "explain", "diagnose", "trace", "probe", "serve", "agent"}
+VERBS |= {"jobs", "catalog", "schema", "db", "doctor"}
 
 
 def code_of(path: Path) -> str:

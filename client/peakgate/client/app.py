@@ -8,7 +8,22 @@ from typing import Annotated
 
 import typer
 
-VERBS = ("predict", "read", "suggest", "explain", "trace", "probe", "jobs", "catalog", "schema", "serve", "agent", "doctor", "db")
+VERBS = (
+    "predict",
+    "read",
+    "suggest",
+    "explain",
+    "diagnose",
+    "trace",
+    "probe",
+    "jobs",
+    "catalog",
+    "schema",
+    "serve",
+    "agent",
+    "doctor",
+    "db",
+)
 """Each is a module of `commands`, and in it the function or the group of that name."""
 
 

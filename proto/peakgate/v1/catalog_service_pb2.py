@@ -22,37 +22,38 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from peakgate.v1 import training_job_pb2 as peakgate_dot_v1_dot_training__job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!peakgate/v1/catalog_service.proto\x12\x0bpeakgate.v1\"`\n\x0c\x43\x61talogModel\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61liases\x18\x02 \x03(\t\x12\x12\n\nparameters\x18\x03 \x01(\x03\x12\r\n\x05\x62lock\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\"s\n\nCatalogGpu\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0btotal_bytes\x18\x02 \x01(\x03\x12\x16\n\x0ereserved_bytes\x18\x03 \x01(\x03\x12\x1a\n\x12\x63ompute_capability\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\"Q\n\x0e\x43\x61talogDefault\x12\x11\n\tframework\x18\x01 \x01(\t\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\t\x12\x0e\n\x06source\x18\x04 \x01(\t\"\x13\n\x11ListModelsRequest\"?\n\x12ListModelsResponse\x12)\n\x06models\x18\x01 \x03(\x0b\x32\x19.peakgate.v1.CatalogModel\"\x11\n\x0fListGpusRequest\"9\n\x10ListGpusResponse\x12%\n\x04gpus\x18\x01 \x03(\x0b\x32\x17.peakgate.v1.CatalogGpu\"\x15\n\x13ListDefaultsRequest\"E\n\x14ListDefaultsResponse\x12-\n\x08\x64\x65\x66\x61ults\x18\x01 \x03(\x0b\x32\x1b.peakgate.v1.CatalogDefault\"\x15\n\x13GetJobSchemaRequest\"$\n\x14GetJobSchemaResponse\x12\x0c\n\x04json\x18\x01 \x01(\t2\xd2\x02\n\x0e\x43\x61talogService\x12M\n\nListModels\x12\x1e.peakgate.v1.ListModelsRequest\x1a\x1f.peakgate.v1.ListModelsResponse\x12G\n\x08ListGpus\x12\x1c.peakgate.v1.ListGpusRequest\x1a\x1d.peakgate.v1.ListGpusResponse\x12S\n\x0cListDefaults\x12 .peakgate.v1.ListDefaultsRequest\x1a!.peakgate.v1.ListDefaultsResponse\x12S\n\x0cGetJobSchema\x12 .peakgate.v1.GetJobSchemaRequest\x1a!.peakgate.v1.GetJobSchemaResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!peakgate/v1/catalog_service.proto\x12\x0bpeakgate.v1\x1a\x1epeakgate/v1/training_job.proto\"\x8e\x01\n\x0c\x43\x61talogModel\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61liases\x18\x02 \x03(\t\x12\x12\n\nparameters\x18\x03 \x01(\x03\x12\r\n\x05\x62lock\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\x12,\n\ndimensions\x18\x06 \x01(\x0b\x32\x18.peakgate.v1.Transformer\"s\n\nCatalogGpu\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0btotal_bytes\x18\x02 \x01(\x03\x12\x16\n\x0ereserved_bytes\x18\x03 \x01(\x03\x12\x1a\n\x12\x63ompute_capability\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\"Q\n\x0e\x43\x61talogDefault\x12\x11\n\tframework\x18\x01 \x01(\t\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\t\x12\x0e\n\x06source\x18\x04 \x01(\t\"\x13\n\x11ListModelsRequest\"?\n\x12ListModelsResponse\x12)\n\x06models\x18\x01 \x03(\x0b\x32\x19.peakgate.v1.CatalogModel\"\x11\n\x0fListGpusRequest\"9\n\x10ListGpusResponse\x12%\n\x04gpus\x18\x01 \x03(\x0b\x32\x17.peakgate.v1.CatalogGpu\"\x15\n\x13ListDefaultsRequest\"E\n\x14ListDefaultsResponse\x12-\n\x08\x64\x65\x66\x61ults\x18\x01 \x03(\x0b\x32\x1b.peakgate.v1.CatalogDefault\"\x15\n\x13GetJobSchemaRequest\"$\n\x14GetJobSchemaResponse\x12\x0c\n\x04json\x18\x01 \x01(\t2\xd2\x02\n\x0e\x43\x61talogService\x12M\n\nListModels\x12\x1e.peakgate.v1.ListModelsRequest\x1a\x1f.peakgate.v1.ListModelsResponse\x12G\n\x08ListGpus\x12\x1c.peakgate.v1.ListGpusRequest\x1a\x1d.peakgate.v1.ListGpusResponse\x12S\n\x0cListDefaults\x12 .peakgate.v1.ListDefaultsRequest\x1a!.peakgate.v1.ListDefaultsResponse\x12S\n\x0cGetJobSchema\x12 .peakgate.v1.GetJobSchemaRequest\x1a!.peakgate.v1.GetJobSchemaResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'peakgate.v1.catalog_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CATALOGMODEL']._serialized_start=50
-  _globals['_CATALOGMODEL']._serialized_end=146
-  _globals['_CATALOGGPU']._serialized_start=148
-  _globals['_CATALOGGPU']._serialized_end=263
-  _globals['_CATALOGDEFAULT']._serialized_start=265
-  _globals['_CATALOGDEFAULT']._serialized_end=346
-  _globals['_LISTMODELSREQUEST']._serialized_start=348
-  _globals['_LISTMODELSREQUEST']._serialized_end=367
-  _globals['_LISTMODELSRESPONSE']._serialized_start=369
-  _globals['_LISTMODELSRESPONSE']._serialized_end=432
-  _globals['_LISTGPUSREQUEST']._serialized_start=434
-  _globals['_LISTGPUSREQUEST']._serialized_end=451
-  _globals['_LISTGPUSRESPONSE']._serialized_start=453
-  _globals['_LISTGPUSRESPONSE']._serialized_end=510
-  _globals['_LISTDEFAULTSREQUEST']._serialized_start=512
-  _globals['_LISTDEFAULTSREQUEST']._serialized_end=533
-  _globals['_LISTDEFAULTSRESPONSE']._serialized_start=535
-  _globals['_LISTDEFAULTSRESPONSE']._serialized_end=604
-  _globals['_GETJOBSCHEMAREQUEST']._serialized_start=606
-  _globals['_GETJOBSCHEMAREQUEST']._serialized_end=627
-  _globals['_GETJOBSCHEMARESPONSE']._serialized_start=629
-  _globals['_GETJOBSCHEMARESPONSE']._serialized_end=665
-  _globals['_CATALOGSERVICE']._serialized_start=668
-  _globals['_CATALOGSERVICE']._serialized_end=1006
+  _globals['_CATALOGMODEL']._serialized_start=83
+  _globals['_CATALOGMODEL']._serialized_end=225
+  _globals['_CATALOGGPU']._serialized_start=227
+  _globals['_CATALOGGPU']._serialized_end=342
+  _globals['_CATALOGDEFAULT']._serialized_start=344
+  _globals['_CATALOGDEFAULT']._serialized_end=425
+  _globals['_LISTMODELSREQUEST']._serialized_start=427
+  _globals['_LISTMODELSREQUEST']._serialized_end=446
+  _globals['_LISTMODELSRESPONSE']._serialized_start=448
+  _globals['_LISTMODELSRESPONSE']._serialized_end=511
+  _globals['_LISTGPUSREQUEST']._serialized_start=513
+  _globals['_LISTGPUSREQUEST']._serialized_end=530
+  _globals['_LISTGPUSRESPONSE']._serialized_start=532
+  _globals['_LISTGPUSRESPONSE']._serialized_end=589
+  _globals['_LISTDEFAULTSREQUEST']._serialized_start=591
+  _globals['_LISTDEFAULTSREQUEST']._serialized_end=612
+  _globals['_LISTDEFAULTSRESPONSE']._serialized_start=614
+  _globals['_LISTDEFAULTSRESPONSE']._serialized_end=683
+  _globals['_GETJOBSCHEMAREQUEST']._serialized_start=685
+  _globals['_GETJOBSCHEMAREQUEST']._serialized_end=706
+  _globals['_GETJOBSCHEMARESPONSE']._serialized_start=708
+  _globals['_GETJOBSCHEMARESPONSE']._serialized_end=744
+  _globals['_CATALOGSERVICE']._serialized_start=747
+  _globals['_CATALOGSERVICE']._serialized_end=1085
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from peakgate.v1 import training_job_pb2 as _training_job_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -29,6 +30,7 @@ class CatalogModel(_message.Message):
     PARAMETERS_FIELD_NUMBER: _builtins.int
     BLOCK_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    DIMENSIONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     parameters: _builtins.int
@@ -41,6 +43,10 @@ class CatalogModel(_message.Message):
     def aliases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Its Hugging Face ids and other names."""
 
+    @_builtins.property
+    def dimensions(self) -> _training_job_pb2.Transformer:
+        """Its dimensions, as a job document would state them."""
+
     def __init__(
         self,
         *,
@@ -49,10 +55,11 @@ class CatalogModel(_message.Message):
         parameters: _builtins.int = ...,
         block: _builtins.str = ...,
         source: _builtins.str = ...,
+        dimensions: _training_job_pb2.Transformer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aliases", b"aliases", "block", b"block", "name", b"name", "parameters", b"parameters", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aliases", b"aliases", "block", b"block", "dimensions", b"dimensions", "name", b"name", "parameters", b"parameters", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

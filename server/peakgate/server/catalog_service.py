@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import grpc
 
 from peakgate.server.schema import job_schema
 from peakgate.v1 import catalog_service_pb2 as pb
 from peakgate.v1.catalog_service_pb2_grpc import CatalogServiceServicer
+from peakgate.v1.training_job_pb2 import Transformer
+
+if TYPE_CHECKING:
+    from peakgate.memory.job import Transformer as Dimensions
 
 Context = grpc.aio.ServicerContext[object, object]
 
@@ -29,6 +35,7 @@ class CatalogService(CatalogServiceServicer):
                     parameters=spec.published_parameters,
                     block=spec.transformer.block,
                     source=spec.source,
+                    dimensions=_dimensions(spec.transformer),
                 )
                 for _, spec in sorted(MODELS.items())
             ]
@@ -64,3 +71,8 @@ class CatalogService(CatalogServiceServicer):
     async def GetJobSchema(self, request: pb.GetJobSchemaRequest, context: Context) -> pb.GetJobSchemaResponse:
         """JSON Schema of the job document."""
         return pb.GetJobSchemaResponse(json=json.dumps(job_schema(), indent=2))
+
+
+def _dimensions(model: Dimensions) -> Transformer:
+    """As a job document states them: what is not said stays away."""
+    return Transformer(**asdict(model))

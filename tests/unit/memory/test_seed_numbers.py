@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.unit.memory.builders import category_bytes
-from tests.unit.memory.seed_rows import model_states, operations, step, techniques
+from tests.unit.memory.seed_rows import model_states, operations, step, techniques, when
 from tests.unit.memory.seed_rows.registry import CHECKS
 from tests.unit.memory.seeds import textbook_job
 
@@ -20,24 +20,19 @@ from peakgate.memory.predict import predict
 
 ROWS = [json.loads(line) for line in (Path(__file__).parents[2] / "golden" / "seed_numbers.jsonl").read_text().splitlines()]
 
-LATER = {
-    "s1-oom-when": "`peakgate diagnose` comes with its own issue",
-    "s2-oom-stage": "`peakgate diagnose` comes with its own issue",
-}
-
-MODULES = (model_states, operations, step, techniques)
+MODULES = (model_states, operations, step, techniques, when)
 """Importing them registers their checks."""
 
 
-@pytest.mark.parametrize("seed", [r for r in ROWS if r["id"] not in LATER], ids=lambda r: r["id"])
+@pytest.mark.parametrize("seed", ROWS, ids=lambda r: r["id"])
 def test_seed_row(seed: dict[str, Any]) -> None:
     """The memory model gives what the seed states, within the row's own tolerance."""
     CHECKS[seed["id"]](seed["inputs"], seed["expect"], seed["rel_tol"])
 
 
 def test_no_row_is_forgotten() -> None:
-    """Each row has a check, or a named issue that will bring it."""
-    assert {r["id"] for r in ROWS} == set(CHECKS) | set(LATER)
+    """Each row has a check."""
+    assert {r["id"] for r in ROWS} == set(CHECKS)
 
 
 def test_offload_is_the_last_resort() -> None:

@@ -13,7 +13,8 @@ from peakgate.v1.document import Plain
 
 
 def print_rows(console: Console, rows: Sequence[Mapping[str, Plain]]) -> None:
-    """One line a row, the columns in the order of the message's fields."""
+    """One line a row, the columns in the order of the message's fields; blocks of fields are for programs."""
+    rows = [{name: value for name, value in row.items() if not isinstance(value, dict)} for row in rows]
     if not rows:
         console.print("The table is empty.")
         return
