@@ -19,7 +19,7 @@ class CatalogService(CatalogServiceServicer):
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
         """Models by name."""
-        from peakgate.memory.catalog.models import MODELS
+        from peakgate.memory.catalog.models import all_models
 
         return pb.ListModelsResponse(
             models=[
@@ -30,7 +30,7 @@ class CatalogService(CatalogServiceServicer):
                     block=spec.transformer.block,
                     source=spec.source,
                 )
-                for _, spec in sorted(MODELS.items())
+                for _, spec in sorted(all_models().items())
             ]
         )
 
