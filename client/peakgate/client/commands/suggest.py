@@ -50,6 +50,7 @@ def suggest(
         with client.naming_every_field():
             wanted = source.required()
         advice = client.suggest(wanted, solve=solve, allow=allow or (), keep=keep or (), pareto=pareto)
+    source.checked(advice.prediction)
     if output is not Output.table:
         write_json(answer_and_origin(advice, source.origin), output)
     console = human_console(output)
