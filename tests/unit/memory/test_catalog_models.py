@@ -302,6 +302,30 @@ def test_a_mixture_normalises_as_its_config_says() -> None:
     assert found == {"olmoe-1b-7b": False, "qwen1.5-moe-a2.7b": False, "qwen3-30b-a3b": True}
 
 
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("gpt2", (0.1, 0.1)),
+        ("opt-1.3b", (0.0, 0.1)),
+        ("bert-base", (0.1, 0.1)),
+        ("t5-small", (0.1, 0.1)),
+        ("bart-large", (0.0, 0.1)),
+        ("llama-3.1-8b", (0.0, 0.0)),
+    ],
+)
+def test_a_model_drops_out_as_its_config_says(name: str, want: tuple[float, float]) -> None:
+    """(attention, hidden) of the published config.json: models of before 2022 drop out, and keep the masks for the backward pass."""
+    extras = MODELS[name].extras
+    assert (extras.attention_dropout, extras.hidden_dropout) == want
+
+
+@pytest.mark.parametrize(("name", "want_in_the_files"), [("bert-base-cased", 108_932_934), ("bert-base-multi", 178_566_653)])
+def test_bert_in_its_files(name: str, want_in_the_files: int) -> None:
+    """The safetensors files also hold the pooler and the two classes of the next sentence (BertForPreTraining)."""
+    h = whole(MODELS[name].transformer.hidden_size)
+    assert MODELS[name].published_parameters + (h * h + h) + (2 * h + 2) == want_in_the_files
+
+
 def test_a_count_says_where_it_comes_from() -> None:
     """A count that was not read from the files says so beside the id."""
     assert MODELS["llama-3.1-8b"].source == "config.json and safetensors index of meta-llama/Llama-3.1-8B"

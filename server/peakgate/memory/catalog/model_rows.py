@@ -1,21 +1,21 @@
 """The rows of the model catalogue: dimensions as in each model's published config.json, and its exact parameter count.
 
 The count is that of the safetensors files with tied weights counted once. A row stands here only when the count that its
-dimensions give equals the published one. After the columns: optional fields (`window=4096`), then Hugging Face ids, the
-first of which is the source.
+dimensions give equals the published one. After the columns: optional fields (`window=4096`; `drop=0.1,0`, the config's dropouts
+of attention weights and of residuals), then Hugging Face ids, the first of which is the source. `count` says where the count is from.
 """
 
 from __future__ import annotations
 
 DECODERS = """
 # name              block    layers hidden heads kv head_dim ffn vocab tied parameters  options and ids
-llama-7b            llama       32  4096  32  32 128 11008  32000 no    6738415616 huggyllama/llama-7b lmsys/vicuna-7b-v1.3
-llama-13b           llama       40  5120  40  40 128 13824  32000 no   13015864320 huggyllama/llama-13b lmsys/vicuna-13b-v1.3
+llama-7b            llama       32  4096  32  32 128 11008  32000 no    6738415616 huggyllama/llama-7b decapoda-research/llama-7b-hf lmsys/vicuna-7b-v1.3
+llama-13b           llama       40  5120  40  40 128 13824  32000 no   13015864320 huggyllama/llama-13b decapoda-research/llama-13b-hf lmsys/vicuna-13b-v1.3
 llama-30b           llama       60  6656  52  52 128 17920  32000 no   32528943616 huggyllama/llama-30b lmsys/vicuna-33b-v1.3
 llama-65b           llama       80  8192  64  64 128 22016  32000 no   65285660672 huggyllama/llama-65b
-llama-2-7b          llama       32  4096  32  32 128 11008  32000 no    6738415616 meta-llama/Llama-2-7b-hf meta-llama/Llama-2-7b-chat-hf NousResearch/Llama-2-7b-hf lmsys/vicuna-7b-v1.5 NousResearch/Llama-2-7b-chat-hf togethercomputer/LLaMA-2-7B-32K
-llama-2-13b         llama       40  5120  40  40 128 13824  32000 no   13015864320 meta-llama/Llama-2-13b-hf meta-llama/Llama-2-13b-chat-hf NousResearch/Llama-2-13b-hf lmsys/vicuna-13b-v1.5 NousResearch/Llama-2-13b-chat-hf
-llama-2-70b         llama       80  8192  64   8 128 28672  32000 no   68976648192 meta-llama/Llama-2-70b-hf meta-llama/Llama-2-70b-chat-hf NousResearch/Llama-2-70b-hf NousResearch/Llama-2-70b-chat-hf
+llama-2-7b          llama       32  4096  32  32 128 11008  32000 no    6738415616 meta-llama/Llama-2-7b-hf meta-llama/Llama-2-7b-chat-hf meta-llama/Llama-2-7b meta-llama/Llama-2-7b-chat NousResearch/Llama-2-7b-hf lmsys/vicuna-7b-v1.5 NousResearch/Llama-2-7b-chat-hf togethercomputer/LLaMA-2-7B-32K
+llama-2-13b         llama       40  5120  40  40 128 13824  32000 no   13015864320 meta-llama/Llama-2-13b-hf meta-llama/Llama-2-13b-chat-hf meta-llama/Llama-2-13b meta-llama/Llama-2-13b-chat NousResearch/Llama-2-13b-hf lmsys/vicuna-13b-v1.5 NousResearch/Llama-2-13b-chat-hf
+llama-2-70b         llama       80  8192  64   8 128 28672  32000 no   68976648192 meta-llama/Llama-2-70b-hf meta-llama/Llama-2-70b-chat-hf meta-llama/Llama-2-70b meta-llama/Llama-2-70b-chat NousResearch/Llama-2-70b-hf NousResearch/Llama-2-70b-chat-hf
 llama-3-8b          llama       32  4096  32   8 128 14336 128256 no    8030261248 meta-llama/Meta-Llama-3-8B meta-llama/Meta-Llama-3-8B-Instruct NousResearch/Meta-Llama-3-8B NousResearch/Meta-Llama-3-8B-Instruct unsloth/llama-3-8b unsloth/llama-3-8b-Instruct gradientai/Llama-3-8B-Instruct-262k
 llama-3-70b         llama       80  8192  64   8 128 28672 128256 no   70553706496 meta-llama/Meta-Llama-3-70B meta-llama/Meta-Llama-3-70B-Instruct NousResearch/Meta-Llama-3-70B NousResearch/Meta-Llama-3-70B-Instruct
 llama-3.1-8b        llama       32  4096  32   8 128 14336 128256 no    8030261248 meta-llama/Llama-3.1-8B meta-llama/Llama-3.1-8B-Instruct meta-llama/Meta-Llama-3.1-8B meta-llama/Meta-Llama-3.1-8B-Instruct deepseek-ai/DeepSeek-R1-Distill-Llama-8B NousResearch/Meta-Llama-3.1-8B NousResearch/Meta-Llama-3.1-8B-Instruct unsloth/Meta-Llama-3.1-8B unsloth/Meta-Llama-3.1-8B-Instruct unsloth/Llama-3.1-8B unsloth/Llama-3.1-8B-Instruct NousResearch/Hermes-3-Llama-3.1-8B nvidia/Llama-3.1-Nemotron-Nano-8B-v1 unsloth/DeepSeek-R1-Distill-Llama-8B
@@ -59,10 +59,10 @@ danube3-500m        llama       16  1536  16   8  96  4096  32000 no     5135907
 eurollm-1.7b        llama       24  2048  16   8 128  5632 128000 no    1656850432 utter-project/EuroLLM-1.7B utter-project/EuroLLM-1.7B-Instruct count=cited
 baichuan2-7b        baichuan    32  4096  32  32 128 11008 125696 no    7505973248 baichuan-inc/Baichuan2-7B-Base baichuan-inc/Baichuan2-7B-Chat count=cited
 baichuan2-13b       baichuan    40  5120  40  40 128 13696 125696 no   13896668160 baichuan-inc/Baichuan2-13B-Base baichuan-inc/Baichuan2-13B-Chat count=cited
-granite-3.0-2b      granite     40  2048  32   8  64  8192  49155 yes   2533531648 ibm-granite/granite-3.0-2b-base ibm-granite/granite-3.0-2b-instruct
-granite-3.0-8b      granite     40  4096  32   8 128 12800  49155 yes   8170848256 ibm-granite/granite-3.0-8b-base ibm-granite/granite-3.0-8b-instruct
-granite-3.1-2b      granite     40  2048  32   8  64  8192  49155 yes   2533531648 ibm-granite/granite-3.1-2b-base ibm-granite/granite-3.1-2b-instruct count=cited
-granite-3.1-8b      granite     40  4096  32   8 128 12800  49155 yes   8170848256 ibm-granite/granite-3.1-8b-base ibm-granite/granite-3.1-8b-instruct count=cited
+granite-3.0-2b      granite     40  2048  32   8  64  8192  49155 yes   2533531648 drop=0.1,0 ibm-granite/granite-3.0-2b-base ibm-granite/granite-3.0-2b-instruct
+granite-3.0-8b      granite     40  4096  32   8 128 12800  49155 yes   8170848256 drop=0.1,0 ibm-granite/granite-3.0-8b-base ibm-granite/granite-3.0-8b-instruct
+granite-3.1-2b      granite     40  2048  32   8  64  8192  49155 yes   2533531648 drop=0.1,0 ibm-granite/granite-3.1-2b-instruct count=cited
+granite-3.1-8b      granite     40  4096  32   8 128 12800  49155 yes   8170848256 drop=0.1,0 ibm-granite/granite-3.1-8b-instruct count=cited
 granite-3.3-2b      granite     40  2048  32   8  64  8192  49159 yes   2533539840 ibm-granite/granite-3.3-2b-instruct count=cited
 granite-3.3-8b      granite     40  4096  32   8 128 12800  49159 yes   8170864640 ibm-granite/granite-3.3-8b-instruct count=cited
 internlm2-7b        internlm2   32  4096  32   8 128 14336  92544 no    7737708544 internlm/internlm2-7b internlm/internlm2-chat-7b internlm/internlm2_5-7b internlm/internlm2_5-7b-chat
@@ -117,7 +117,7 @@ qwen3-14b           qwen3       40  5120  40   8 128 17408 151936 no   147683072
 qwen3-32b           qwen3       64  5120  64   8 128 25600 151936 no   32762123264 Qwen/Qwen3-32B unsloth/Qwen3-32B
 glm-4-9b            glm         40  4096  32   2 128 13696 151552 no    9399951360 THUDM/glm-4-9b-hf THUDM/glm-4-9b-chat-hf zai-org/glm-4-9b-hf zai-org/glm-4-9b-chat-hf
 chatglm3-6b         glm         28  4096  32   2 128 13696  65024 no    6243584000 THUDM/chatglm3-6b THUDM/chatglm2-6b count=cited
-seed-oss-36b        seed_oss    64  5120  80   8 128 27648 155136 no   36151104512 ByteDance-Seed/Seed-OSS-36B-Base ByteDance-Seed/Seed-OSS-36B-Instruct
+seed-oss-36b        seed_oss    64  5120  80   8 128 27648 155136 no   36151104512 drop=0.1,0.1 ByteDance-Seed/Seed-OSS-36B-Base ByteDance-Seed/Seed-OSS-36B-Instruct
 phi-3-mini-4k       phi3        32  3072  32  32  96  8192  32064 no    3821079552 window=2047 microsoft/Phi-3-mini-4k-instruct unsloth/Phi-3-mini-4k-instruct
 phi-3-mini-128k     phi3        32  3072  32  32  96  8192  32064 no    3821079552 window=262144 microsoft/Phi-3-mini-128k-instruct microsoft/Phi-3.5-mini-instruct unsloth/Phi-3.5-mini-instruct
 phi-3-medium        phi3        40  5120  40  10 128 17920  32064 no   13960238080 window=2047 microsoft/Phi-3-medium-4k-instruct
@@ -142,24 +142,24 @@ gemma-2-9b          gemma2      42  3584  16   8 256 14336 256000 yes   92417059
 gemma-2-27b         gemma2      46  4608  32  16 128 36864 256000 yes  27227128320 window=4096 google/gemma-2-27b google/gemma-2-27b-it google/shieldgemma-27b unsloth/gemma-2-27b unsloth/gemma-2-27b-it
 gemma-3-270m        gemma3_text 18   640   4   1 256  2048 262144 yes    268098176 window=512 google/gemma-3-270m google/gemma-3-270m-it unsloth/gemma-3-270m unsloth/gemma-3-270m-it
 gemma-3-1b          gemma3_text 26  1152   4   1 256  6912 262144 yes    999885952 window=512 google/gemma-3-1b-pt google/gemma-3-1b-it unsloth/gemma-3-1b-pt unsloth/gemma-3-1b-it
-gpt2                gpt2        12   768  12  12  64  3072  50257 yes    124439808 positions=1024 openai-community/gpt2
-gpt2-medium         gpt2        24  1024  16  16  64  4096  50257 yes    354823168 positions=1024 openai-community/gpt2-medium
-gpt2-large          gpt2        36  1280  20  20  64  5120  50257 yes    774030080 positions=1024 openai-community/gpt2-large
-gpt2-xl             gpt2        48  1600  25  25  64  6400  50257 yes   1557611200 positions=1024 openai-community/gpt2-xl
-distilgpt2          gpt2         6   768  12  12  64  3072  50257 yes     81912576 positions=1024 distilbert/distilgpt2 count=cited
-dialogpt-small      gpt2        12   768  12  12  64  3072  50257 yes    124439808 positions=1024 microsoft/DialoGPT-small count=cited
-dialogpt-medium     gpt2        24  1024  16  16  64  4096  50257 yes    354823168 positions=1024 microsoft/DialoGPT-medium count=cited
-dialogpt-large      gpt2        36  1280  20  20  64  5120  50257 yes    774030080 positions=1024 microsoft/DialoGPT-large count=cited
+gpt2                gpt2        12   768  12  12  64  3072  50257 yes    124439808 drop=0.1,0.1 positions=1024 openai-community/gpt2
+gpt2-medium         gpt2        24  1024  16  16  64  4096  50257 yes    354823168 drop=0.1,0.1 positions=1024 openai-community/gpt2-medium
+gpt2-large          gpt2        36  1280  20  20  64  5120  50257 yes    774030080 drop=0.1,0.1 positions=1024 openai-community/gpt2-large
+gpt2-xl             gpt2        48  1600  25  25  64  6400  50257 yes   1557611200 drop=0.1,0.1 positions=1024 openai-community/gpt2-xl
+distilgpt2          gpt2         6   768  12  12  64  3072  50257 yes     81912576 drop=0.1,0.1 positions=1024 distilbert/distilgpt2 count=cited
+dialogpt-small      gpt2        12   768  12  12  64  3072  50257 yes    124439808 drop=0.1,0.1 positions=1024 microsoft/DialoGPT-small count=cited
+dialogpt-medium     gpt2        24  1024  16  16  64  4096  50257 yes    354823168 drop=0.1,0.1 positions=1024 microsoft/DialoGPT-medium count=cited
+dialogpt-large      gpt2        36  1280  20  20  64  5120  50257 yes    774030080 drop=0.1,0.1 positions=1024 microsoft/DialoGPT-large count=cited
 gpt-neo-125m        gpt_neo     12   768  12  12  64  3072  50257 yes    125198592 positions=2048 window=256 EleutherAI/gpt-neo-125m
 gpt-neo-1.3b        gpt_neo     24  2048  16  16 128  8192  50257 yes   1315575808 positions=2048 window=256 EleutherAI/gpt-neo-1.3B
 gpt-neo-2.7b        gpt_neo     32  2560  20  20 128 10240  50257 yes   2651307520 positions=2048 window=256 EleutherAI/gpt-neo-2.7B
 gpt-j-6b            gptj        28  4096  16  16 256 16384  50400 no    6050882784 EleutherAI/gpt-j-6b
-opt-125m            opt         12   768  12  12  64  3072  50272 yes    125239296 positions=2048 facebook/opt-125m
-opt-1.3b            opt         24  2048  32  32  64  8192  50272 yes   1315758080 positions=2048 facebook/opt-1.3b
-opt-2.7b            opt         32  2560  32  32  80 10240  50272 yes   2651596800 positions=2048 facebook/opt-2.7b
-opt-6.7b            opt         32  4096  32  32 128 16384  50272 yes   6658473984 positions=2048 facebook/opt-6.7b
-opt-13b             opt         40  5120  40  40 128 20480  50272 yes  12853473280 positions=2048 facebook/opt-13b
-opt-30b             opt         48  7168  56  56 128 28672  50272 yes  29974540288 positions=2048 facebook/opt-30b
+opt-125m            opt         12   768  12  12  64  3072  50272 yes    125239296 drop=0,0.1 positions=2048 facebook/opt-125m
+opt-1.3b            opt         24  2048  32  32  64  8192  50272 yes   1315758080 drop=0,0.1 positions=2048 facebook/opt-1.3b
+opt-2.7b            opt         32  2560  32  32  80 10240  50272 yes   2651596800 drop=0,0.1 positions=2048 facebook/opt-2.7b
+opt-6.7b            opt         32  4096  32  32 128 16384  50272 yes   6658473984 drop=0,0.1 positions=2048 facebook/opt-6.7b
+opt-13b             opt         40  5120  40  40 128 20480  50272 yes  12853473280 drop=0,0.1 positions=2048 facebook/opt-13b
+opt-30b             opt         48  7168  56  56 128 28672  50272 yes  29974540288 drop=0,0.1 positions=2048 facebook/opt-30b
 pythia-70m          gpt_neox     6   512   8   8  64  2048  50304 no      70426624 EleutherAI/pythia-70m EleutherAI/pythia-70m-deduped
 pythia-160m         gpt_neox    12   768  12  12  64  3072  50304 no     162322944 EleutherAI/pythia-160m EleutherAI/pythia-160m-deduped
 pythia-410m         gpt_neox    24  1024  16  16  64  4096  50304 no     405334016 EleutherAI/pythia-410m EleutherAI/pythia-410m-deduped
@@ -192,10 +192,10 @@ mpt-7b              mpt         32  4096  32  32 128 16384  50432 yes   66492866
 mpt-30b             mpt         48  7168  64  64 112 28672  50432 yes  29957200896 mosaicml/mpt-30b mosaicml/mpt-30b-instruct mosaicml/mpt-30b-chat
 phi-1.5             phi         24  2048  32  32  64  8192  51200 no    1418270720 microsoft/phi-1_5
 phi-1               phi         24  2048  32  32  64  8192  51200 no    1418270720 microsoft/phi-1 count=cited
-phi-2               phi         32  2560  32  32  80 10240  51200 no    2779683840 microsoft/phi-2
-starcoder2-3b       starcoder2  30  3072  24   2 128 12288  49152 yes   3030371328 window=4096 bigcode/starcoder2-3b
-starcoder2-7b       starcoder2  32  4608  36   4 128 18432  49152 yes   7173923840 window=4096 bigcode/starcoder2-7b
-starcoder2-15b      starcoder2  40  6144  48   4 128 24576  49152 no   15957889024 window=4096 bigcode/starcoder2-15b
+phi-2               phi         32  2560  32  32  80 10240  51200 no    2779683840 drop=0,0.1 microsoft/phi-2
+starcoder2-3b       starcoder2  30  3072  24   2 128 12288  49152 yes   3030371328 drop=0.1,0.1 window=4096 bigcode/starcoder2-3b
+starcoder2-7b       starcoder2  32  4608  36   4 128 18432  49152 yes   7173923840 drop=0.1,0.1 window=4096 bigcode/starcoder2-7b
+starcoder2-15b      starcoder2  40  6144  48   4 128 24576  49152 no   15957889024 drop=0.1,0.1 window=4096 bigcode/starcoder2-15b
 """  # noqa: E501 - a row is a line
 
 EXPERTS = """
@@ -219,19 +219,20 @@ deepseek-v3         deepseek_v3 61  7168 128 128 192 18432 129280 no  6710264192
 
 ENCODERS = """
 # name              block    layers hidden heads kv head_dim ffn vocab tied parameters  options and ids
-bert-base           bert        12   768  12  12  64  3072  30522 yes    109514298 positions=512 google-bert/bert-base-uncased
-bert-large          bert        24  1024  16  16  64  4096  30522 yes    335174458 positions=512 google-bert/bert-large-uncased
-bert-base-multi     bert        12   768  12  12  64  3072 119547 yes    177974523 positions=512 google-bert/bert-base-multilingual-cased count=cited
-roberta-base        roberta     12   768  12  12  64  3072  50265 yes    124697433 positions=514 FacebookAI/roberta-base
-roberta-large       roberta     24  1024  16  16  64  4096  50265 yes    355412057 positions=514 FacebookAI/roberta-large
-distilroberta-base  roberta      6   768  12  12  64  3072  50265 yes     82170201 positions=514 distilbert/distilroberta-base count=cited
-xlm-roberta-base    xlm-roberta 12   768  12  12  64  3072 250002 yes    278295186 positions=514 FacebookAI/xlm-roberta-base
-xlm-roberta-large   xlm-roberta 24  1024  16  16  64  4096 250002 yes    560142482 positions=514 FacebookAI/xlm-roberta-large
-t5-small            t5           6   512   8   8  64  2048  32128 yes     60506624 encoder=6 google-t5/t5-small
-t5-base             t5          12   768  12  12  64  3072  32128 yes    222903552 encoder=12 google-t5/t5-base
-t5-large            t5          24  1024  16  16  64  4096  32128 yes    737668096 encoder=24 google-t5/t5-large
-t5-3b               t5          24  1024  32  32 128 16384  32128 yes   2851598336 encoder=24 google-t5/t5-3b
-t5-11b              t5          24  1024 128 128 128 65536  32128 yes  11307321344 encoder=24 google-t5/t5-11b
+bert-base           bert        12   768  12  12  64  3072  30522 yes    109514298 drop=0.1,0.1 positions=512 google-bert/bert-base-uncased
+bert-large          bert        24  1024  16  16  64  4096  30522 yes    335174458 drop=0.1,0.1 positions=512 google-bert/bert-large-uncased
+bert-base-cased     bert        12   768  12  12  64  3072  28996 yes    108340804 drop=0.1,0.1 positions=512 google-bert/bert-base-cased count=pretraining
+bert-base-multi     bert        12   768  12  12  64  3072 119547 yes    177974523 drop=0.1,0.1 positions=512 google-bert/bert-base-multilingual-cased count=pretraining
+roberta-base        roberta     12   768  12  12  64  3072  50265 yes    124697433 drop=0.1,0.1 positions=514 FacebookAI/roberta-base
+roberta-large       roberta     24  1024  16  16  64  4096  50265 yes    355412057 drop=0.1,0.1 positions=514 FacebookAI/roberta-large
+distilroberta-base  roberta      6   768  12  12  64  3072  50265 yes     82170201 drop=0.1,0.1 positions=514 distilbert/distilroberta-base count=cited
+xlm-roberta-base    xlm-roberta 12   768  12  12  64  3072 250002 yes    278295186 drop=0.1,0.1 positions=514 FacebookAI/xlm-roberta-base
+xlm-roberta-large   xlm-roberta 24  1024  16  16  64  4096 250002 yes    560142482 drop=0.1,0.1 positions=514 FacebookAI/xlm-roberta-large
+t5-small            t5           6   512   8   8  64  2048  32128 yes     60506624 drop=0.1,0.1 encoder=6 google-t5/t5-small
+t5-base             t5          12   768  12  12  64  3072  32128 yes    222903552 drop=0.1,0.1 encoder=12 google-t5/t5-base
+t5-large            t5          24  1024  16  16  64  4096  32128 yes    737668096 drop=0.1,0.1 encoder=24 google-t5/t5-large
+t5-3b               t5          24  1024  32  32 128 16384  32128 yes   2851598336 drop=0.1,0.1 encoder=24 google-t5/t5-3b
+t5-11b              t5          24  1024 128 128 128 65536  32128 yes  11307321344 drop=0.1,0.1 encoder=24 google-t5/t5-11b
 vit-b-16            vit         12   768  12  12  64  3072   1000 no      86567656 positions=197 head=classification google/vit-base-patch16-224
 vit-l-16            vit         24  1024  16  16  64  4096   1000 no     304326632 positions=197 head=classification google/vit-large-patch16-224
 """  # noqa: E501 - a row is a line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from peakgate.memory.catalog.config_rows import CONFIGS
 from peakgate.memory.catalog.model_rows import DECODERS, ENCODERS, EXPERTS
@@ -16,6 +16,7 @@ from peakgate.memory.prediction import FieldError, JobError
 COUNTS = {
     "index": "config.json and safetensors index of {}",
     "card": "config.json and model card of {}",
+    "pretraining": "config.json and safetensors index of {}, less the pooler and the head of the next sentence",
     "ranks": "config.json of {}; its model card's count less what the tensor parallel ranks hold more than once",
     "cited": "config.json of {}; the count as commonly cited, which these dimensions meet to the unit",
 }
@@ -81,6 +82,7 @@ def _spec(words: list[str]) -> ModelSpec:
         name=name,
         aliases=ids,
         transformer=_transformer(block, [int(number) for number in numbers], options, tied=tied == "yes"),
+        extras=_extras(options.get("drop", "0,0")),
         published_parameters=int(parameters),
         source=_source(ids, options),
     )
@@ -136,6 +138,11 @@ def _transformer(block: str, numbers: list[int], options: Mapping[str, str], *, 
         dense_layers=option("dense"),
         mla=_mla(options["mla"]) if "mla" in options else None,
     )
+
+
+def _extras(drop: str) -> Extras:
+    attention, hidden = (float(share) for share in drop.split(","))
+    return replace(TOP_K, attention_dropout=attention, hidden_dropout=hidden)
 
 
 def _mla(numbers: str) -> MultiHeadLatentAttention:
