@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from peakgate.client.checkpoint import Counted, count_of
 from peakgate.client.errors import InputError
 from peakgate.client.origin import Origin, placed
 from peakgate.client.sources import Source, job_of
@@ -23,7 +24,7 @@ LONGEST_LABEL = 60
 def launch_file(path: Path) -> Source:
     """The job of a launch file. What it names is looked for where the command runs, then beside the file. Raises InputError."""
     try:
-        return _source(str(path), read_file(str(path), _files(path)))
+        return _source(str(path), read_file(str(path), _files(path)), path.parent)
     except UnreadableError as error:
         raise InputError(f"{path}: {error}" if str(path) not in str(error) else str(error), reason="LAUNCH_UNKNOWN") from error
 
@@ -43,7 +44,7 @@ def _files(path: Path) -> Files:
     return here if path.parent == Path() else LayeredFiles((here, FolderFiles(path.parent)))
 
 
-def _source(label: str, reading: Reading) -> Source:
+def _source(label: str, reading: Reading, beside: Path = Path()) -> Source:
     reading.unread = [_short(each) for each in reading.unread[:MOST_UNREAD]]
     origin = Origin(
         format=reading.format,
@@ -52,9 +53,17 @@ def _source(label: str, reading: Reading) -> Source:
         unread=tuple(reading.unread),
     )
     try:
-        return Source(label=label, job=job_of(reading.document(), Path()), origin=origin)
+        return Source(label=label, job=job_of(reading.document(), Path()), origin=origin, counted=_counted(reading, beside))
     except InputError as error:
         return Source(label=label, job=placed(error, origin), origin=origin)
+
+
+def _counted(reading: Reading, beside: Path) -> Counted | None:
+    """What the files hold of the checkpoint that is trained, which lies where the command runs or beside the launch file."""
+    if not reading.checkpoint or reading.get("model.hf_config") is None:
+        return None
+    folders = (place / Path(reading.checkpoint).expanduser() for place in (Path(), beside))
+    return next((counted for counted in map(count_of, folders) if counted is not None), None)
 
 
 def _short(sentence: str) -> str:

@@ -141,6 +141,35 @@ def test_a_job_with_a_checkpoint_is_checked(tmp_path: Path, named: str) -> None:
     assert len(source.checked(answered(2 * ELEMENTS)).warnings) == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("python", "run_clm.py", "--per_device_train_batch_size", "1", "--output_dir", "out"),
+        ("llamafactory-cli", "train", "--stage", "sft", "--per_device_train_batch_size", "1", "--output_dir", "out"),
+    ],
+    ids=["a trainer", "a fine-tuner"],
+)
+def test_a_launch_of_a_local_checkpoint_is_checked(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Where a folder is named as the model; a name of the hub has no files here."""
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    write(tmp_path, TINY)
+    source = read_source([], io.BytesIO(), (*words, "--model_name_or_path", str(tmp_path)))
+    assert source.counted == Counted(parameters=ELEMENTS, head=6400)
+    assert len(source.checked(answered(2 * ELEMENTS)).warnings) == 1
+    assert read_source([], io.BytesIO(), (*words, "--model_name_or_path", "gpt2")).counted is None
+
+
+def test_a_checkpoint_beside_a_script_is_found(tmp_path: Path) -> None:
+    """A path in a script may begin at the script."""
+    folder = tmp_path / "base"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    write(folder, TINY)
+    script = tmp_path / "job.sh"
+    script.write_text("python run_clm.py --model_name_or_path base --per_device_train_batch_size 1 --output_dir out\n")
+    assert read_source([str(script)], io.BytesIO()).counted == Counted(parameters=ELEMENTS, head=6400)
+
+
 def test_weights_without_a_config_give_their_number(tmp_path: Path) -> None:
     """It is all that can be known of the model; a folder with neither is refused as before."""
     folder = tmp_path / "checkpoint"
