@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,18 @@ def test_a_file_of_models(tmp_path: Path) -> None:
     assert spec.published_parameters == 2 * (4 * 64**2 + 3 * 64 * 96 + 2 * 64) + 2 * 100 * 64 + 64 == 82752
     assert spec.aliases == ("acme/Acme-Small", "acme/Acme-Small-Instruct")
     assert spec.source == f"the training team ({path}:2)"
+
+
+def test_the_readmes_entry_is_taken(tmp_path: Path) -> None:
+    """What an operator copies, with a config of the sizes of Llama's 13B beside it."""
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    (entry,) = re.findall(r"^ +- name: acme-13b\n.*?(?=^ +```)", readme, re.DOTALL | re.MULTILINE)
+    sizes = {"num_hidden_layers": 40, "hidden_size": 5120, "num_attention_heads": 40, "intermediate_size": 13824, "vocab_size": 32000}
+    written(tmp_path, json.dumps({"model_type": "llama"} | sizes), "config.json")
+    text = textwrap.dedent(entry).replace("/models/acme-13b/config.json", "config.json")
+    (spec,) = load_site_models(str(written(tmp_path, text)))
+    assert (spec.name, spec.published_parameters) == ("acme-13b", 13_015_864_320)
+    assert spec.aliases == ("acme/Acme-13B-Chat", "/models/acme-13b")
 
 
 def test_nothing_is_named() -> None:
