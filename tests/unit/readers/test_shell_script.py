@@ -107,9 +107,7 @@ def test_arguments_of_a_script() -> None:
 
 def test_options_of_a_script_in_a_loop() -> None:
     """The usual loop over arguments with `case` and `shift`."""
-    run = (
-        'while [[ $# -gt 0 ]]; do\n case $1 in\n  --size) SIZE=$2; shift 2 ;;\n  *) R+=" $1"; shift ;;\n esac\ndone\npython a.py $SIZE $R\n'
-    )
+    run = 'while [[ $# -gt 0 ]]; do\n case $1 in\n  --size) SIZE=$2; shift 2 ;;\n  *) R+=" $1"; shift ;;\n esac\ndone\npython a.py $SIZE $R\n'
     assert texts(started("bash run.sh --size 7b --x y", {"run.sh": run})) == ["a.py", "7b", "--x", "y"]
 
 
