@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from peakgate.readers.manifests.read import is_manifest, launches_of_manifest
+
 from peakgate.readers.files import FileError, Files
 from peakgate.readers.launch import Launch
-from peakgate.readers.manifests.read import is_manifest, launches_of_manifest
 from peakgate.readers.reading import Reading
 from peakgate.readers.registry import READERS
 from peakgate.readers.settings import Settings, read_settings
