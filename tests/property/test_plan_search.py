@@ -19,7 +19,7 @@ from peakgate.memory.predict import predict
 from peakgate.memory.step_time import relative, sizes_of, step_time
 from peakgate.memory.suggest.grid import changes_of, entry
 from peakgate.memory.suggest.plans import plans_of
-from peakgate.memory.suggest.search import SAME_TIME, Found, found_at, search
+from peakgate.memory.suggest.search import WORTH_A_LEVER, Found, found_at, search
 from peakgate.memory.suggest.space import Evaluated, Space, plan_of, space_of
 from peakgate.memory.suggest.wanted import Wanted
 
@@ -114,7 +114,7 @@ def tried(space: Space) -> list[Found]:
         return [(*node[:at], *node[at + 1 :]) for at in range(len(node))]
 
     def does_as_well(part: tuple[int, ...], node: tuple[int, ...]) -> bool:
-        return largest.get(part, 0) >= largest[node] and found[part].time <= found[node].time + SAME_TIME
+        return largest.get(part, 0) >= largest[node] and found[part].time <= found[node].time + WORTH_A_LEVER
 
     for size in range(len(space.options) + 1):
         for node in combinations(range(len(space.options)), size):

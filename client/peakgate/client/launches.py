@@ -9,7 +9,7 @@ from pathlib import Path
 from peakgate.client.checkpoint import Counted, count_of
 from peakgate.client.errors import InputError
 from peakgate.client.origin import Origin, placed
-from peakgate.client.sources import Source, job_of
+from peakgate.client.sources import LaunchText, Source, job_of
 from peakgate.readers.files import Files, FolderFiles, LayeredFiles
 from peakgate.readers.read import UnreadableError, read_command, read_file
 from peakgate.readers.reading import Reading
@@ -24,9 +24,16 @@ LONGEST_LABEL = 60
 def launch_file(path: Path) -> Source:
     """The job of a launch file. What it names is looked for where the command runs, then beside the file. Raises InputError."""
     try:
-        return _source(str(path), read_file(str(path), _files(path)), path.parent)
+        files = _files(path)
+        return _source(str(path), LaunchText(reading=read_file(str(path), files), files=files), path.parent)
     except UnreadableError as error:
-        raise InputError(f"{path}: {error}" if str(path) not in str(error) else str(error), reason="LAUNCH_UNKNOWN") from error
+        raise InputError(_named(str(path), str(error)), reason="LAUNCH_UNKNOWN") from error
+
+
+def _named(path: str, error: str) -> str:
+    """The error with the file's name, and what to do with a program."""
+    hint = f"; for a program give the command that starts it, behind --: -- torchrun {path} …" if path.endswith(".py") else ""
+    return f"{error if path in error else f'{path}: {error}'}{hint}"
 
 
 def launch_command(words: Sequence[str]) -> Source:
@@ -34,7 +41,8 @@ def launch_command(words: Sequence[str]) -> Source:
     label = shlex.join(words)
     label = label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL]}…"
     try:
-        return _source(label, read_command(words, FolderFiles(Path())))
+        files = FolderFiles(Path())
+        return _source(label, LaunchText(reading=read_command(words, files), files=files, command=shlex.join(words)))
     except UnreadableError as error:
         return Source(label=label, job=InputError(str(error), reason="LAUNCH_UNKNOWN"))
 
@@ -44,7 +52,8 @@ def _files(path: Path) -> Files:
     return here if path.parent == Path() else LayeredFiles((here, FolderFiles(path.parent)))
 
 
-def _source(label: str, reading: Reading, beside: Path = Path()) -> Source:
+def _source(label: str, launch: LaunchText, beside: Path = Path()) -> Source:
+    reading = launch.reading
     reading.unread = [_short(each) for each in reading.unread[:MOST_UNREAD]]
     origin = Origin(
         format=reading.format,
@@ -53,7 +62,8 @@ def _source(label: str, reading: Reading, beside: Path = Path()) -> Source:
         unread=tuple(reading.unread),
     )
     try:
-        return Source(label=label, job=job_of(reading.document(), Path()), origin=origin, counted=_counted(reading, beside))
+        job, counted = job_of(reading.document(), Path()), _counted(reading, beside)
+        return Source(label=label, job=job, origin=origin, counted=counted, launch=launch)
     except InputError as error:
         return Source(label=label, job=placed(error, origin), origin=origin)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from peakgate.client.checkpoint import Counted, count_of, warn
 from peakgate.client.documents import check_size, decoded, documents_of, is_job_document, json_of, resembles, text_of
@@ -21,11 +21,24 @@ from peakgate.v1.document import DocumentError, parse_job, united
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.training_job_pb2 import TrainingJob
 
+if TYPE_CHECKING:
+    from peakgate.readers.files import Files
+    from peakgate.readers.reading import Reading
+
 DOCUMENTS = (".yaml", ".yml", ".json", "")
 """How the name of a job document ends."""
 
 _NAMED_FILES = ("hf_config", "profile")
 """Members of a model that may be the path of a JSON file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchText:
+    """A launch with what a reader made of it. `command`: its text when it is a command line, else empty."""
+
+    reading: Reading
+    files: Files
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +50,8 @@ class Source:
     origin: Origin | None = None
     counted: Counted | None = None
     """What the files of a checkpoint hold whose config.json the job names."""
+    launch: LaunchText | None = None
+    """What it was read from, for whoever writes a suggestion back."""
 
     def on(self, gpu: str | None) -> Source:
         """The same on the catalogue's card `gpu`, when that is named."""

@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 from peakgate.readers.convert import flag, number, positive
 from peakgate.readers.finetuners.attention import attention
-from peakgate.readers.finetuners.fsdp import state_fsdp, without_prefix
+from peakgate.readers.finetuners.fsdp import by_accelerates_names, state_fsdp
 from peakgate.readers.finetuners.liger import FUSED_KERNELS, LOSS, gate
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
+from peakgate.readers.finetuners.outside import state_outside
+from peakgate.readers.finetuners.targets import state_targets
 from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default, words
 from peakgate.readers.finetuners.zero import state_zero, zero_settings
 from peakgate.readers.finetuners.zero_files import AXOLOTL as ZERO_FILES
@@ -113,14 +115,16 @@ def sharding(settings: Settings, launch: Launch, reading: Reading) -> None:
     zero = settings.under("deepspeed") if settings.has("deepspeed.zero_optimization") else None
     if zero is None and (path := settings("deepspeed")) and not off(path):
         zero = zero_settings(path, launch, reading, ZERO_FILES)
-    config = without_prefix(settings.under("fsdp_config"))
+    config = by_accelerates_names(settings.under("fsdp_config"))
     if (version := settings("fsdp_version")) and config.leaves:
-        config.override("version", version)
+        config.override("fsdp_version", version)
     strategy = settings("fsdp") if words(settings("fsdp")) else None
     if zero is not None:
         state_zero(zero, reading, half=half, adapters=settings("adapter") is not None)
     elif strategy is not None or config.leaves:
         state_fsdp(strategy, config, reading)
+    else:
+        state_outside(launch, reading, half=half, adapters=settings("adapter") is not None)
     _precision(settings, reading, half)
     apply(DEGREES, settings, reading)
     _degrees(settings, reading)
@@ -133,10 +137,11 @@ def _precision(settings: Settings, reading: Reading, half: str) -> None:
     lora, dtype = settings("adapter") is not None, {"bf16": "bfloat16", "fp16": "float16"}.get(half, "")
     if "precision.recipe" in reading.fields:
         return  # DeepSpeed's
-    upcast = reading.get("parallelism.sharding") in ("fsdp", "hsdp") and reading.get("framework.fsdp.version") != 2
+    quantised = on(settings("load_in_4bit")) or on(settings("load_in_8bit"))
+    upcast = reading.get("parallelism.sharding") in ("fsdp", "hsdp") and reading.get("framework.fsdp.version") != 2 and not quantised
     recipe = {"bf16": "fsdp-bf16" if upcast else "bf16", "fp16": "amp-fp16", "": "fp32"}[half]
     say_or_default(reading, "precision.recipe", recipe, source, "Axolotl (schemas/config.py: bf16: auto)")
-    if lora and dtype and recipe != "bf16" and not on(settings("load_in_4bit")) and not on(settings("load_in_8bit")):
+    if lora and dtype and recipe != "bf16" and not quantised:
         say_or_default(reading, "lora.base_dtype", dtype, source, "Axolotl (utils/config/__init__.py: resolve_dtype)")
 
 
@@ -151,6 +156,9 @@ def _degrees(settings: Settings, reading: Reading) -> None:
     if copies is not None and count(copies) > 1 and reading.get("parallelism.sharding") == "fsdp":
         reading.fields.pop("parallelism.sharding")
         say(reading, "parallelism.sharding", "hsdp", copies)
+    if shards := count(settings("dp_shard_size")):
+        size = shards * (count(copies) or 1) * (count(context) or 1) * (count(settings("tensor_parallel_size")) or 1)
+        reading.default("parallelism.world_size", size, "Axolotl (utils/distributed.py: degrees multiply to the world)")
 
 
 def optimizer(settings: Settings, _: Launch, reading: Reading) -> None:
@@ -258,9 +266,8 @@ def _targets(settings: Settings, reading: Reading) -> None:
     named, every = settings("lora_target_modules"), settings("lora_target_linear")
     if every is not None and on(every):
         say(reading, "lora.targets", ["all-linear"], every)
-    elif named is not None and words(named):
-        targets: list[Scalar] = [word.replace("all_linear", "all-linear") for word in words(named)]
-        say(reading, "lora.targets", targets, named)
+    elif named is not None:
+        state_targets(named, reading)
 
 
 def method(settings: Settings, _: Launch, reading: Reading) -> None:

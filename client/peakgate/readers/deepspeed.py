@@ -15,7 +15,7 @@ from peakgate.readers.mixed_precision import dtype_of
 from peakgate.readers.named_model import name_model
 from peakgate.readers.not_training import state_other_method, trains
 from peakgate.readers.peft import read_adapters
-from peakgate.readers.place import Stated
+from peakgate.readers.place import LAUNCHER, Place, Stated
 from peakgate.readers.plain_flags import state_checkpoints, state_micro_batch, state_sequence
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
@@ -48,7 +48,7 @@ class DeepSpeed:
         """What the script's common flags and the configuration say."""
         reading = Reading()
         settings = settings_of(launch, reading)
-        config = launch.config if is_config(launch.config) else deepspeed_of(settings, launch, reading)
+        config = settings if is_config(settings) else deepspeed_of(settings, launch, reading)
         reading.default("framework.name", "deepspeed", "scripts that call deepspeed.initialize")
         name_model(settings, launch.files, reading)
         apply(DEGREES, settings, reading)
@@ -109,6 +109,11 @@ def _by_flags(settings: Settings, reading: Reading) -> str:
         reading.state("offload.optimizer", "cpu", place)
         if reading.get("parallelism.sharding") == "zero3":
             reading.state("offload.parameters", "cpu", place)
+    if settings("zero_stage") is None:
+        near = settings("deepspeed")
+        reading.cannot_say(
+            "a configuration of DeepSpeed that the script makes itself", near.place if near else Place(kind=LAUNCHER, key="deepspeed")
+        )
     word, stated = _switched(settings, reading)
     if stated is not None and word:
         reading.state("precision.recipe", f"deepspeed-{word}", stated.place)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from peakgate.readers.files import FileError
 from peakgate.readers.place import FLAG, JSON, TOML, YAML, Place
 from peakgate.readers.settings import Settings, read_settings
 
@@ -29,8 +30,17 @@ class Edit:
 def edited(text: str, edits: Iterable[Edit]) -> str:
     """The text of one file, or of a command, with the edits made. Raises ValueError for one that has no place in it."""
     for edit in edits:
-        text = _WAYS[edit.place.kind](text, edit)
+        text = _WAYS[edit.place.kind](text, edit if edit.place.line or edit.place.kind == FLAG else _looked_up(text, edit))
     return text
+
+
+def _looked_up(text: str, edit: Edit) -> Edit:
+    """The edit with its line, where the setting stands in the text although nothing was read of it."""
+    try:
+        stated = read_settings(text, edit.place.file)(edit.place.key)
+    except FileError as error:
+        raise ValueError(str(error)) from error
+    return Edit(stated.place, edit.value) if stated is not None else edit
 
 
 def diff(before: str, after: str, file: str) -> str:

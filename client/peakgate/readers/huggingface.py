@@ -175,7 +175,7 @@ def deepspeed_of(settings: Settings, launch: Launch, reading: Reading) -> Settin
     inner = settings.under("deepspeed")
     if inner.leaves:
         return inner
-    for name in ("deepspeed", "deepspeed_config", "ds_config"):
+    for name in ("deepspeed", "deepspeed_config", "ds_config", "ds_config_path", "deepspeed_config_path", "deepspeed_config_file"):
         stated = settings(name)
         if stated is not None and isinstance(stated.value, str) and truth(stated) is None:
             return file_of(launch, stated, reading)

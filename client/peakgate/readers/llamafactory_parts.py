@@ -10,10 +10,12 @@ from collections.abc import Callable
 
 from peakgate.readers.convert import flag, number, one_of, positive
 from peakgate.readers.finetuners.attention import attention
-from peakgate.readers.finetuners.fsdp import state_fsdp, without_prefix
+from peakgate.readers.finetuners.fsdp import by_accelerates_names, state_fsdp
 from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
+from peakgate.readers.finetuners.outside import half_outside, state_outside
+from peakgate.readers.finetuners.targets import state_targets
 from peakgate.readers.finetuners.values import amount, count, not_counted, on, say, say_or_default, words
 from peakgate.readers.finetuners.zero import state_zero, zero_settings
 from peakgate.readers.finetuners.zero_files import LLAMA_FACTORY
@@ -112,10 +114,7 @@ def lora(settings: Settings, _: Launch, reading: Reading) -> None:
     )
     apply(LORA, settings, reading)
     named = settings("lora_target")
-    targets: list[Scalar] = ["all-linear" if word == "all" else word for word in words(named)]
-    if targets and named is not None:
-        say(reading, "lora.targets", targets, named)
-    else:
+    if named is None or not state_targets(named, reading):
         reading.default("lora.targets", ["all-linear"], f"{OWN} (finetuning_args.py: lora_target: all)")
     _quantised(settings, reading)
 
@@ -150,30 +149,32 @@ def _freeze(settings: Settings, kind: Stated, reading: Reading) -> None:
 
 def sharding(settings: Settings, launch: Launch, reading: Reading) -> None:
     """DeepSpeed's file, or FSDP of the trainer's own arguments (accelerate's is around the launch), and the number formats."""
-    half = "bf16" if on(settings("bf16")) or on(settings("pure_bf16")) else "fp16" if on(settings("fp16")) else ""
+    half = "bf16" if on(settings("bf16")) or on(settings("pure_bf16")) else "fp16" if on(settings("fp16")) else half_outside(launch)
     zero = settings.under("deepspeed") if settings.has("deepspeed.zero_optimization") else None
     if zero is None and (path := settings("deepspeed")) is not None:
         zero = zero_settings(path, launch, reading, LLAMA_FACTORY)
     if zero is not None:
         state_zero(zero, reading, half=half, adapters=tuning(settings) == "lora")
     elif settings.has("fsdp") or settings.has("fsdp_config"):
-        state_fsdp(settings("fsdp"), without_prefix(settings.under("fsdp_config")), reading)
+        state_fsdp(settings("fsdp"), by_accelerates_names(settings.under("fsdp_config")), reading)
+    else:
+        state_outside(launch, reading, half=half, adapters=tuning(settings) == "lora")
     if "precision.recipe" not in reading.fields:
-        _precision(settings, launch, reading, half)
+        _precision(settings, reading, half)
 
 
-def _precision(settings: Settings, launch: Launch, reading: Reading, half: str) -> None:
+def _precision(settings: Settings, reading: Reading, half: str) -> None:
     """What is trained is made float32 and computes under autocast; adapters leave their base as it is in its file."""
     source = settings("pure_bf16") if on(settings("pure_bf16")) else settings("bf16") if half == "bf16" else settings("fp16")
-    fsdp = (reading.get("parallelism.sharding") or launch.around.get("parallelism.sharding")) in ("fsdp", "hsdp")
-    if tuning(settings) in ("lora", "oft") and not fsdp:
+    fsdp = reading.get("parallelism.sharding") in ("fsdp", "hsdp")
+    quantised = settings("quantization_bit") is not None
+    if tuning(settings) in ("lora", "oft") and (quantised or not fsdp):
         recipe = {"bf16": "bf16", "fp16": "amp-fp16", "": "fp32"}[half]
     elif on(settings("pure_bf16")):
         recipe = "bf16"
     else:
         recipe = {"bf16": "fsdp-bf16" if fsdp else "amp-bf16", "fp16": "amp-fp16", "": "fp32"}[half]
     say_or_default(reading, "precision.recipe", recipe, source, "transformers (training_args.py: bf16, fp16)")
-    quantised = settings("quantization_bit") is not None
     if tuning(settings) == "lora" and half and recipe != "bf16" and not quantised and source is not None:
         say(reading, "lora.base_dtype", "bfloat16" if half == "bf16" else "float16", source)
 
@@ -187,13 +188,13 @@ def optimizer(settings: Settings, _: Launch, reading: Reading) -> None:
         state_optimizer(stated, reading)
 
 
-def checkpointing(settings: Settings, launch: Launch, reading: Reading) -> None:
+def checkpointing(settings: Settings, _: Launch, reading: Reading) -> None:
     """On and reentrant unless it is switched off (model_utils/checkpointing.py: prepare_model_for_training), under FSDP 2 not reentrant."""
     if (stated := settings("disable_gradient_checkpointing")) is not None and on(stated):
         say(reading, "checkpointing.mode", "none", stated)
         return
     reading.default("checkpointing.mode", "full", f"{OWN} (model_args.py: disable_gradient_checkpointing)")
-    second = 2 in (reading.get("framework.fsdp.version"), launch.around.get("framework.fsdp.version"))
+    second = reading.get("framework.fsdp.version") == 2
     kind = settings("use_reentrant_gc")
     if kind is not None and not second:
         say(reading, "checkpointing.reentrant", on(kind), kind)

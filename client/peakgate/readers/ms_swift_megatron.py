@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from peakgate.readers.convert import flag, number, one_of, positive
 from peakgate.readers.finetuners.launched import world_of
+from peakgate.readers.finetuners.targets import state_targets
 from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default, words
 from peakgate.readers.launch import Launch
 from peakgate.readers.ms_swift_parts import METHODS, Part, model, tuning
@@ -116,8 +117,8 @@ def adapters(settings: Settings, _: Launch, reading: Reading) -> None:
     apply((Row("lora_rank", "lora.rank", positive), Row("lora_dropout", "lora.dropout", number)), settings, reading)
     reading.default("lora.dropout", 0.05, OWN)
     named = settings("target_modules")
-    targets: list[Scalar] = [part for word in words(named) for part in word.split()] or ["all-linear"]
-    say_or_default(reading, "lora.targets", targets, named, OWN)
+    if named is None or not state_targets(named, reading):
+        reading.default("lora.targets", ["all-linear"], OWN)
 
 
 def objective(settings: Settings, _: Launch, reading: Reading) -> None:

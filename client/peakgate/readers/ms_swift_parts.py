@@ -7,12 +7,14 @@ from collections.abc import Callable
 from peakgate.readers.convert import flag, number, one_of, positive
 from peakgate.readers.files import FileError
 from peakgate.readers.finetuners.attention import attention
-from peakgate.readers.finetuners.fsdp import state_fsdp, without_prefix
+from peakgate.readers.finetuners.fsdp import by_accelerates_names, state_fsdp
 from peakgate.readers.finetuners.launched import world_of
 from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
-from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default, words
+from peakgate.readers.finetuners.outside import state_outside
+from peakgate.readers.finetuners.targets import state_targets
+from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default
 from peakgate.readers.finetuners.zero import state_zero, zero_settings
 from peakgate.readers.finetuners.zero_files import MS_SWIFT
 from peakgate.readers.launch import Launch
@@ -108,11 +110,13 @@ def sharding(settings: Settings, launch: Launch, reading: Reading) -> None:
         state_zero(zero, reading, half=half, adapters=tuning(settings) != "full")
     elif settings("fsdp") is not None:
         _fsdp(settings, launch, reading)
+    else:
+        state_outside(launch, reading, half=half, adapters=tuning(settings) != "full")
     if "precision.recipe" not in reading.fields:
         fsdp = reading.get("parallelism.sharding") in ("fsdp", "hsdp")
-        recipe = "fsdp-bf16" if fsdp and dtype == "bfloat16" else RECIPES[dtype]
-        say_or_default(reading, "precision.recipe", recipe, source, whose)
         quantised = settings("quant_bits") is not None
+        recipe = "fsdp-bf16" if fsdp and dtype == "bfloat16" and not quantised else RECIPES[dtype]
+        say_or_default(reading, "precision.recipe", recipe, source, whose)
         if recipe not in ("bf16", "fp32") and tuning(settings) != "full" and not quantised:
             say_or_default(reading, "lora.base_dtype", dtype, source, whose)
     if (tensor := settings("deepspeed_autotp_size")) is not None and count(tensor) > 1:
@@ -132,11 +136,11 @@ def _fsdp(settings: Settings, launch: Launch, reading: Reading) -> None:
         return
     if stated.text == "fsdp2":
         config = Settings({key: Stated(value, Place(kind=YAML, key=key, file="fsdp2")) for key, value in FSDP2.items()})
-        state_fsdp(stated, without_prefix(config), reading)
+        state_fsdp(stated, by_accelerates_names(config), reading)
         return
     try:
         file = read_settings(launch.files.text(stated.text), stated.text)
-        state_fsdp(file("fsdp") or stated, without_prefix(file.under("fsdp_config")), reading)
+        state_fsdp(file("fsdp") or stated, by_accelerates_names(file.under("fsdp_config")), reading)
     except FileError:
         state_fsdp(stated, Settings(), reading)
     reading.default("framework.fsdp.version", 2, f"{OWN} (sft_args.py: _init_fsdp)")
@@ -157,18 +161,14 @@ def lora(settings: Settings, _: Launch, reading: Reading) -> None:
     apply(LORA, settings, reading)
     reading.default("lora.dropout", 0.05, f"{OWN} (tuner_args.py: lora_dropout)")
     named = settings("target_modules")
-    targets: list[Scalar] = ["all-linear" if word.upper() in ("ALL", "DEFAULT", "AUTO") else word for word in _each(named)]
-    say_or_default(reading, "lora.targets", targets or ["all-linear"], named, f"{OWN} (tuner_args.py: target_modules)")
+    if named is None or not state_targets(named, reading):
+        reading.default("lora.targets", ["all-linear"], f"{OWN} (tuner_args.py: target_modules)")
     if (own := settings("lora_dtype")) is not None:
         apply((Row("lora_dtype", "lora.adapter_dtype", lambda _: DTYPES(own)),), settings, reading)
-    quantised(settings, reading)
+    quantised_base(settings, reading)
 
 
-def _each(stated: Stated | None) -> list[str]:
-    return [part for word in words(stated) for part in word.split()]
-
-
-def quantised(settings: Settings, reading: Reading) -> None:
+def quantised_base(settings: Settings, reading: Reading) -> None:
     """A base that is quantised on loading (quant_args.py: double quantisation of 4 bits is on)."""
     bits, way = settings("quant_bits"), settings("quant_method")
     if bits is None or off(bits):

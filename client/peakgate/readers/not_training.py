@@ -66,6 +66,7 @@ FURTHER = {
     "ref_model": "a reference model",
     "reward_model_name_or_path": "a reward model",
     "critic_model_name_or_path": "an actor beside a critic",
+    "rlhf_type": "a method of preferences or rewards",
     "query_max_len": "a contrastive loss of queries and passages",
     "passage_max_len": "a contrastive loss of queries and passages",
 }
@@ -74,7 +75,8 @@ FURTHER = {
 
 def state_other_method(launch: Launch, settings: Settings, reading: Reading) -> None:
     """A script of another method, whose loss and models only the readers of its library know: it must not pass for fine-tuning."""
-    words = METHODS.intersection(re.split(r"[^a-z]+", launch.program.lower().removesuffix(".py")))
+    first = launch.arguments.positional[0].text if launch.arguments.positional else ""
+    words = METHODS.intersection(re.split(r"[^a-z]+", f"{launch.program.removesuffix('.py')} {first}"[:200].lower()))
     for word in sorted(words):
         reading.cannot_say(f"the method {word} of a script of its own", launch.words[0].place)
     further = {what: stated.place for key, what in FURTHER.items() if (stated := settings(key)) is not None and stated.text.strip()}

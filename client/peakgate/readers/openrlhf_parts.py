@@ -7,11 +7,12 @@ from peakgate.readers.finetuners.attention import attention
 from peakgate.readers.finetuners.launched import world_of
 from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
-from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, on, say, say_or_default, words
+from peakgate.readers.finetuners.targets import state_targets
+from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, on, say, say_or_default
 from peakgate.readers.finetuners.zero import CASTS
 from peakgate.readers.launch import Launch
 from peakgate.readers.ms_swift_parts import Part
-from peakgate.readers.reading import Reading, Row, Scalar, apply
+from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 
 OWN = "OpenRLHF (cli/train_sft.py)"
@@ -105,8 +106,8 @@ def _lora(settings: Settings, reading: Reading) -> None:
         return
     apply(LORA, settings, reading)
     named = settings("target_modules")
-    targets: list[Scalar] = [part for word in words(named) for part in word.split()] or ["all-linear"]
-    say_or_default(reading, "lora.targets", targets, named, f"{OWN}: target_modules")
+    if named is None or not state_targets(named, reading):
+        reading.default("lora.targets", ["all-linear"], f"{OWN}: target_modules")
     reading.default("lora.adapter_dtype", "bfloat16", CASTS)
     if (four := settings("load_in_4bit")) is not None and on(four):
         say(reading, "lora.base_dtype", "nf4", four)

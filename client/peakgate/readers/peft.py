@@ -46,6 +46,7 @@ IN_8_BITS = ("load_in_8bit", "use_8bit_quantization", "use_8bit", "load_8bit", "
 KINDS = ("bnb_4bit_quant_type", "quant_type", "bnb_quant_type")
 DOUBLE = ("bnb_4bit_use_double_quant", "use_bnb_nested_quant", "use_nested_quant", "double_quant", "use_double_quant")
 FORMATS = {"float32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
+NOTHING = ("none", "null", "default", "auto")
 ALL_LINEAR = ("all-linear", "all_linear", "all")
 
 
@@ -70,6 +71,8 @@ def read_adapters(settings: Settings, reading: Reading, *, dtype: str, explicit:
     targets = settings.first(*TARGETS)
     if targets is not None and (names := names_of(targets)):
         reading.state("lora.targets", list(names), targets.place)
+    elif targets is not None and targets.text.strip(" []").lower() not in ("", *NOTHING):
+        reading.cannot_say("adapted layers by a pattern", targets.place)
     if dora := switched_on(settings, "use_dora", "dora", "lora_config.use_dora"):
         reading.state("lora.method", "dora", dora)
     if base.place is not None:
@@ -146,10 +149,11 @@ def names_of(stated: Stated) -> tuple[str, ...]:
     """Names of layers from a list, or from words with commas or spaces between them; a pattern is none."""
     value = stated.value
     words = [str(each) for each in value] if isinstance(value, list) else [stated.text]
-    names = [each for word in words for each in re.split(r"[,\s\[\]\"']+", word.strip()) if each]
+    names = [each for word in words for each in re.split(r"[,\s\[\]\"']+", word.strip()) if each and each.lower() not in NOTHING]
     if any(each.lower() in ALL_LINEAR for each in names):
         return ("all-linear",)
-    return tuple(dict.fromkeys(each for each in names if re.fullmatch(r"[\w.\-]{1,80}", each)))[:200]
+    plain = all(re.fullmatch(r"[\w.\-]{1,80}", each) for each in names)
+    return tuple(dict.fromkeys(names))[:200] if plain else ()
 
 
 def _beyond(settings: Settings, reading: Reading) -> None:

@@ -5,7 +5,9 @@ A flag is taken for what its name says in transformers (`training_args.py`), tor
 
 from __future__ import annotations
 
+from peakgate.readers.accelerate import accelerate_settings
 from peakgate.readers.convert import positive
+from peakgate.readers.huggingface import read_placement
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import DTYPES
 from peakgate.readers.named_model import NAMES, name_model
@@ -57,7 +59,8 @@ class Plain:
         """What the flags say."""
         reading = Reading()
         settings = settings_of(launch, reading)
-        around_transformers = any(settings(name) is not None for name in OF_TRANSFORMERS)
+        accelerated = "accelerate" in launch.launcher_flags
+        around_transformers = accelerated or any(settings(name) is not None for name in OF_TRANSFORMERS)
         reading.default("framework.name", "huggingface" if around_transformers else "torch", "the script's flags")
         name_model(settings, launch.files, reading)
         state_other_method(launch, settings, reading)
@@ -67,8 +70,11 @@ class Plain:
         apply([Row(name, "batch.gradient_accumulation_steps", positive)], settings, reading)
         state_checkpoints(settings, reading)
         state_attention(settings, reading)
-        _sharding(settings, reading)
-        _precision(settings, reading)
+        if accelerated:
+            read_placement(settings, accelerate_settings(launch, reading), launch, reading)
+        else:
+            _sharding(settings, reading)
+            _precision(settings, reading)
         _optimizer(settings, reading)
         if place := switched_on(settings, "compile", "torch_compile", "use_compile"):
             reading.state("framework.compile", value=True, place=place)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from peakgate.readers.manifests.read import is_manifest, launches_of_manifest
-
 from peakgate.readers.files import FileError, Files
 from peakgate.readers.launch import Launch
+from peakgate.readers.manifests.read import is_manifest, launches_of_manifest
 from peakgate.readers.reading import Reading
 from peakgate.readers.registry import READERS
 from peakgate.readers.settings import Settings, read_settings
@@ -65,7 +64,7 @@ def read_launch(launch: Launch) -> Reading:
     """What a peeled launch says, by the first reader that knows it. Raises UnreadableError that says what was tried."""
     for reader in READERS:
         if reader.recognises(launch):
-            reading = Reading(format=reader.name)
+            reading = Reading(format=reader.name, program=launch.path)
             reading.merge(reader.read(launch))
             reading.merge(launch.around)
             _take_own(launch.own, reading)

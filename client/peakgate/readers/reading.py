@@ -23,6 +23,8 @@ class Reading:
     """The reader's name."""
     checkpoint: str = ""
     """The folder whose config.json the trained model is."""
+    program: str = ""
+    """The training program as the launch writes it; empty of a config file by itself."""
 
     def state(self, path: str, value: Value, place: Place) -> None:
         """Notes a field; a later value wins over an earlier one, and one that differs is a warning unless the earlier is a default."""

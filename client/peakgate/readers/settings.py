@@ -73,8 +73,7 @@ def read_yaml(text: str, file: str) -> list[Settings]:
             found = []
             while loader.check_node():
                 node = loader.get_node()
-                leaves = Settings(dict(_leaves(loader, node, file, kind)))
-                found.append(leaves)
+                found.append(Settings(dict(_leaves(loader, node, file, kind)) if node is not None else {}))
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -85,7 +84,7 @@ def read_yaml(text: str, file: str) -> list[Settings]:
     return found or [Settings()]
 
 
-def _leaves(loader: yaml.SafeLoader, root: yaml.Node, file: str, kind: str) -> Iterator[tuple[str, Stated]]:
+def _leaves(loader: yaml.SafeLoader | yaml.CSafeLoader, root: yaml.Node, file: str, kind: str) -> Iterator[tuple[str, Stated]]:
     """(path, value and place) of every leaf. Raises FileError for what unfolds without end."""
     waiting: list[tuple[str, yaml.Node, int]] = [("", root, 0)]
     count = 0

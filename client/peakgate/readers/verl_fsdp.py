@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from peakgate.readers.convert import always, flag, number, positive
 from peakgate.readers.finetuners.liger import state_liger
-from peakgate.readers.finetuners.values import count, not_counted, off, on, say, say_or_default, words
-from peakgate.readers.reading import Reading, Row, Scalar, apply
+from peakgate.readers.finetuners.targets import state_targets
+from peakgate.readers.finetuners.values import count, not_counted, off, on, say, say_or_default
+from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 
 OWN = "verl (trainer/config)"
@@ -69,8 +70,8 @@ def _lora(settings: Settings, reading: Reading) -> None:
         return
     apply(LORA, settings, reading)
     named = settings("target_modules")
-    targets: list[Scalar] = [*words(named)] or ["all-linear"]
-    say_or_default(reading, "lora.targets", targets, named, f"{OWN}/model/hf_model.yaml")
+    if named is None or not state_targets(named, reading):
+        reading.default("lora.targets", ["all-linear"], f"{OWN}/model/hf_model.yaml")
 
 
 def state_optimizer(settings: Settings, reading: Reading) -> None:

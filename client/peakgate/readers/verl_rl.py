@@ -19,6 +19,9 @@ from peakgate.readers.verl_fsdp import OWN, state_engine, state_module, state_op
 from peakgate.readers.verl_megatron import state_megatron
 
 ACTOR, ROLLOUT, MODEL, REF = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model", "actor_rollout_ref.ref"
+HOST = "verl keeps the reference's weights on the host but for its own pass; they are counted on the card"
+"""workers/fsdp_workers.py, _build_model_optimizer: CPUOffload for whatever is not the actor."""
+
 ESTIMATORS = {"gae": "ppo", "grpo": "grpo"}
 """algorithm.adv_estimator -> method.name (trainer/ppo/core_algos.py: AdvantageEstimator has others, none of which is counted)."""
 
@@ -125,6 +128,8 @@ def _method(settings: Settings, launch: Launch, reading: Reading) -> None:
     )
     if penalty is not None:
         say(reading, "method.reference", "adapter" if count(settings(f"{MODEL}.lora_rank")) else "full", penalty)
+        if not count(settings(f"{MODEL}.lora_rank")) and reading.get("framework.name") != "megatron":
+            reading.warnings.append(f"method.reference: {HOST} ({penalty.place})")
     else:
         reading.default("method.reference", "none", f"{OWN}: use_kl_loss and use_kl_in_reward are off")
     if word == "gae":

@@ -284,6 +284,7 @@ class Suggestion(_message.Message):
     HEADROOM_BYTES_FIELD_NUMBER: _builtins.int
     CONDITIONS_FIELD_NUMBER: _builtins.int
     ALTERS_FIELD_NUMBER: _builtins.int
+    DIFF_FIELD_NUMBER: _builtins.int
     title: _builtins.str
     """One phrase for a person."""
     bound_bytes: _builtins.int
@@ -298,6 +299,8 @@ class Suggestion(_message.Message):
     """What stays free of the card's usable bytes above bound_bytes; negative when the changed job does not fit."""
     alters: _builtins.str
     """What it changes beside memory and time: numerics objective batch gpus, or empty."""
+    diff: _builtins.str
+    """The same as an edit of the launch that the job was read from, as `diff -u` shows it; set by the command, never by the service."""
     @_builtins.property
     def changes(self) -> _containers.MessageMap[_builtins.str, _struct_pb2.Value]:
         """Field path to new value."""
@@ -318,10 +321,11 @@ class Suggestion(_message.Message):
         headroom_bytes: _builtins.int = ...,
         conditions: _abc.Iterable[_builtins.str] | None = ...,
         alters: _builtins.str = ...,
+        diff: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alters", b"alters", "bound_bytes", b"bound_bytes", "changes", b"changes", "conditions", b"conditions", "fits", b"fits", "headroom_bytes", b"headroom_bytes", "relative_step_time", b"relative_step_time", "title", b"title", "why", b"why"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alters", b"alters", "bound_bytes", b"bound_bytes", "changes", b"changes", "conditions", b"conditions", "diff", b"diff", "fits", b"fits", "headroom_bytes", b"headroom_bytes", "relative_step_time", b"relative_step_time", "title", b"title", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

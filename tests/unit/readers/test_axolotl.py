@@ -138,4 +138,21 @@ def test_replicas_of_sharded_groups() -> None:
     """dp_replicate_size over FSDP is HSDP in groups of dp_shard_size."""
     found = config(BASE + "fsdp_version: 2\n" + FSDP + "dp_shard_size: 4\ndp_replicate_size: 2\n")
     assert (found.get("parallelism.sharding"), found.get("parallelism.shard_degree")) == ("hsdp", 4)
+    assert found.get("parallelism.world_size") == 8
     assert found.warnings == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "qat:\n  weight_dtype: int4\n",
+        "relora: true\n",
+        "unfrozen_parameters: [lm_head.*]\n",
+        "lora_modules_to_save: [lm_head]\n",
+        "fp8: true\n",
+    ],
+)
+def test_what_no_field_says_is_unread(more: str) -> None:
+    """Whole sections as well as single keys; what is switched off is not there."""
+    assert len(config(BASE + more).unread) == 1
+    assert config(BASE + "relora: false\nunfrozen_parameters: []\nfp8:\n").unread == []

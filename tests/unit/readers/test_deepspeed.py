@@ -154,4 +154,13 @@ def test_a_critic_leaves_the_answer_open() -> None:
     assert READER.recognises(launch)
     found = READER.read(launch)
     assert found.get("model.preset") == "a"
+    assert "an actor beside a critic" in found.unread[0]
+
+
+def test_a_configuration_in_the_script_leaves_the_answer_open() -> None:
+    """Neither stage nor format is known; a file behind --config is."""
+    found = READER.read(a_launch("deepspeed --num_gpus 2 train.py --model_name m --batch_size 4"))
     assert len(found.unread) == 1
+    text = '{"train_micro_batch_size_per_gpu": 3, "zero_optimization": {"stage": 1}}'
+    found = READER.read(a_launch("deepspeed --num_gpus 2 train.py --model_name m --config ds.json", {"ds.json": text}))
+    assert (found.get("parallelism.sharding"), found.get("batch.micro_batch_size"), found.unread) == ("zero1", 3, [])

@@ -15,6 +15,7 @@ from peakgate.readers.files import FileError, GivenFiles
 from peakgate.readers.finetuners.attention import attention
 from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.optimizers import OPTIMIZERS, state_optimizer
+from peakgate.readers.finetuners.targets import state_targets
 from peakgate.readers.finetuners.values import amount, count, words
 from peakgate.readers.finetuners.zero_files import AXOLOTL, LLAMA_FACTORY, MS_SWIFT
 from peakgate.readers.launch import Launch, Reader
@@ -85,6 +86,26 @@ def test_the_gate_of_a_family(model: str, want: str) -> None:
     kernels = reading.get("framework.fused_kernels")
     assert isinstance(kernels, list)
     assert want in kernels
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        (["q_proj", "v_proj"], ["q_proj", "v_proj"]),
+        ("q_proj,k_proj", ["q_proj", "k_proj"]),
+        ("[q_proj, v_proj]", ["q_proj", "v_proj"]),
+        ("all", ["all-linear"]),
+        (r"model.language_model.layers.[\d]+.(mlp|self_attn).(up|down|q|v)_proj", ["up_proj", "down_proj", "q_proj", "v_proj"]),
+        (r".*\.(q_proj|v_proj)$", ["q_proj", "v_proj"]),
+        (r".*\.(mlp|attn)\..*", None),
+    ],
+)
+def test_adapted_layers(value: object, want: list[str] | None) -> None:
+    """Lists, one word, and patterns that list projections; another pattern is unread."""
+    reading = Reading()
+    assert state_targets(stated(value), reading)
+    assert reading.get("lora.targets") == want
+    assert bool(reading.unread) == (want is None)
 
 
 def test_values_that_cannot_be_read_are_nothing() -> None:

@@ -221,6 +221,22 @@ def test_adapters(flags: str, want: dict[str, object]) -> None:
     assert {path.removeprefix("lora."): stated.value for path, stated in found.fields.items() if path.startswith("lora.")} == want
 
 
+@pytest.mark.parametrize(
+    ("value", "want", "want_open"),
+    [
+        ("\"['q_proj', 'v_proj']\"", ["q_proj", "v_proj"], False),
+        ("'q_proj k_proj'", ["q_proj", "k_proj"], False),
+        ("None", None, False),
+        ("'.*(q|v)_proj$'", None, True),
+    ],
+)
+def test_names_of_adapted_layers(value: str, want: list[str] | None, want_open: bool) -> None:
+    """Lists in several forms; a pattern can be any layer."""
+    found = read(f"--lora_r 8 --lora_target_modules {value}")
+    assert found.get("lora.targets") == want
+    assert bool(found.unread) is want_open
+
+
 def test_modules_trained_whole_leave_the_answer_open() -> None:
     """peft's modules_to_save."""
     assert len(read("--lora_r 8 --modules_to_save embed_tokens,lm_head").unread) == 1
@@ -269,6 +285,7 @@ def test_sections_of_a_yaml_file_are_read_by_their_keys() -> None:
     "command",
     [
         "python dpo_tune.py --model_name_or_path m --per_device_train_batch_size 1",
+        "tool rlhf --model m --per_device_train_batch_size 1",
         "python train.py --model_name_or_path m --per_device_train_batch_size 1 --teacher_model_name_or_path t",
         "python train.py --model_name_or_path m --per_device_train_batch_size 1 --query_max_len 64 --passage_max_len 256",
         "python train.py --model_name_or_path m --per_device_train_batch_size 1 --vision_tower openai/clip-vit-large-patch14-336",

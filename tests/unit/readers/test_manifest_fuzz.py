@@ -88,14 +88,14 @@ def test_anything_under_a_kind_is_read_or_refused(spec: object, kind: str) -> No
 @pytest.mark.parametrize(
     "text",
     [
-        a_job(container="command: [python, train.py]\n          env: [" + "{name: A, value: $(A)}, " * 10_000 + "]"),
+        a_job(container="command: [python, train.py]\n          env: [" + "{name: A, value: $(A)}, " * 4_000 + "]"),
         a_job(spec="x: " + "[" * 500 + "]" * 500),
-        a_job(container="command: [bash, -c, '" + "a; " * 30_000 + "']"),
-        a_job(container="command: [python, " + "'--flag', " * 40_000 + "]"),
+        a_job(container="command: [bash, -c, '" + "a; " * 15_000 + "']"),
+        a_job(container="command: [python, " + "'--flag', " * 15_000 + "]"),
         "apiVersion: v1\nkind: Pod\nspec: {containers: ["
         + "{name: a, command: [python, train.py], resources: {limits: {nvidia.com/gpu: 1}}}, " * 3000
         + "]}",
-        "apiVersion: v1\nkind: List\nitems: [" + "{apiVersion: v1, kind: Pod, spec: {containers: [{command: [a]}]}}, " * 5000 + "]",
+        "apiVersion: v1\nkind: List\nitems: [" + "{apiVersion: v1, kind: Pod, spec: {containers: [{command: [a]}]}}, " * 2000 + "]",
         "apiVersion: v1\nkind: Pod\n" + "a: &a [x]\n" + "".join(f"b{n}: &b{n} [{'*a, ' * 9}]\n" for n in range(20)),
         "---\n".join(["apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {A: $(A)}\n"] * 3000),
     ],

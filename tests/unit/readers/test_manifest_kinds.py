@@ -39,6 +39,13 @@ def test_a_pytorch_job_tells_its_pods_how_many_there_are() -> None:
     assert str(launch.environment.leaves["PET_NNODES"].place) == "PET_NNODES"
 
 
+def test_a_pytorch_job_starts_a_process_for_each_gpu() -> None:
+    """Where it does not say how many, the operator's default is auto."""
+    torchrun = POD.replace("[python, train.py", "[torchrun, train.py")
+    launch = launch_of(pytorch_job(f"    Worker: {{replicas: 2, template: {{{torchrun}}}}}\n"))
+    assert launch.around.get("parallelism.world_size") == 16
+
+
 def test_roles_with_other_cards_are_told() -> None:
     """A master with one GPU beside workers with eight."""
     one = POD.replace("nvidia.com/gpu: 8", "nvidia.com/gpu: 1")

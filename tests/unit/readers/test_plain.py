@@ -71,3 +71,12 @@ def test_an_optimizer_without_a_name_here_is_left_open() -> None:
     assert read("--optimizer sgd").get("optimizer.name") is None
     found = read("--optimizer adamw --fused")
     assert (found.get("optimizer.name"), found.get("optimizer.implementation")) == ("adamw", "fused")
+
+
+def test_a_loop_under_accelerate_is_placed_by_it() -> None:
+    """FSDP and precision of accelerate's file, in whose library the loop runs."""
+    text = "distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config:\n  fsdp_version: 2\n"
+    launch = a_launch("accelerate launch --config_file a.yaml train.py --model m --batch_size 4", {"a.yaml": text})
+    found = READER.read(launch)
+    assert (found.get("framework.name"), found.get("parallelism.sharding")) == ("huggingface", "fsdp")
+    assert (found.get("precision.recipe"), found.get("framework.fsdp.version")) == ("fsdp-bf16", 2)

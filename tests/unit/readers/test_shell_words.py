@@ -102,6 +102,9 @@ def test_a_script_is_known_by_its_name_or_first_line(path: str, text: str, want:
         ("P=/a/b.sh", "$(basename $P) $(dirname $P)", ["b.sh", "/a"]),
         ("", "$(expr 4 '*' 8)", ["32"]),
         ("X=$(echo 5)", "$X", ["5"]),
+        ("A=32; B=2", "$(expr $A / 8 / $B)", ["2"]),
+        ("A=4", '$(echo "$A * 3" | bc)', ["12"]),
+        ('D=$(cd "$(dirname "$0")" && pwd)', "$D/c.yaml", ["./c.yaml"]),
     ],
 )
 def test_expansions(setup: str, word: str, want: list[str]) -> None:

@@ -22,6 +22,11 @@ Keep = Annotated[
 Pareto = Annotated[bool, typer.Option("--pareto", help="Shows memory against step time: the plans that no other one beats in both.")]
 
 
+Write = Annotated[
+    int, typer.Option(metavar="NUMBER", help="Writes this suggestion into the launch files that the job was read from, with a backup each.")
+]
+
+
 def suggest(
     *,
     job: OneJob,
@@ -29,6 +34,7 @@ def suggest(
     allow: Allow = None,
     keep: Keep = None,
     pareto: Pareto = False,
+    write: Write = 0,
     gpu: Gpu = None,
     server: Server = None,
     db: Database = None,
@@ -42,6 +48,7 @@ def suggest(
     from peakgate.client.presenter import STATUS_OF_VERDICT, answer_and_origin
     from peakgate.client.render.advice import print_advice
     from peakgate.client.render.origin import print_origin
+    from peakgate.client.rewrite import print_backups, show_edits, write_edits
     from peakgate.client.sources import read_source
 
     paths, command = jobs_and_command(job, sys.argv)
@@ -51,9 +58,12 @@ def suggest(
             wanted = source.required()
         advice = client.suggest(wanted, solve=solve, allow=allow or (), keep=keep or (), pareto=pareto)
     source.checked(advice.prediction)
+    written = show_edits(advice.suggestions, source.launch) if source.launch is not None else []
     if output is not Output.table:
         write_json(answer_and_origin(advice, source.origin), output)
     console = human_console(output)
     print_advice(console, source.label, advice)
     print_origin(console, source.origin)
+    if write:
+        print_backups(console, write_edits(written, write))
     raise typer.Exit(STATUS_OF_VERDICT[advice.prediction.verdict])

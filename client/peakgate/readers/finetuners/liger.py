@@ -1,9 +1,4 @@
-"""Liger's kernels that a trainer switches on as one.
-
-Source: Liger-Kernel transformers/monkey_patch.py: apply_liger_kernel_to_<family>(rope=True, cross_entropy=False,
-fused_linear_cross_entropy=True, rms_norm=True, swiglu=True), geglu for the Gemma families; what is handed tensors that the kernel copies,
-or experts, is not counted by the service and so not named (Gemma 3's norms, the rotations of Phi-3 and OLMo 2, Mixtral's experts).
-"""
+"""Liger's kernels that a trainer switches on as one, by the table of the Trainer's own `use_liger_kernel`."""
 
 from __future__ import annotations
 
@@ -11,21 +6,9 @@ from peakgate.readers.finetuners.models import model_words
 from peakgate.readers.finetuners.values import say
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Scalar
+from peakgate.readers.trainer import COMMON, KERNELS
 
 FUSED_KERNELS, LOSS = "framework.fused_kernels", "loss.implementation"
-
-KERNELS: dict[str, tuple[str, ...]] = {
-    "gemma": ("geglu", "rms_norm", "rope"),
-    "gemma3": ("geglu",),
-    "gemma-3": ("geglu",),
-    "phi-3": ("rms_norm", "swiglu"),
-    "phi3": ("rms_norm", "swiglu"),
-    "olmo": ("rms_norm", "swiglu"),
-    "mixtral": ("rms_norm", "rope"),
-}
-"""By a word of the model's name, the longest first."""
-
-COMMON = ("rms_norm", "rope", "swiglu")
 
 
 def gate(reading: Reading) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
-from peakgate.readers.files import FileError
 from peakgate.readers.finetuners.values import say
 from peakgate.readers.launch import Launch
+from peakgate.readers.named_model import config_of
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
 
@@ -29,11 +27,7 @@ def state_model(stated: Stated | None, launch: Launch, reading: Reading, role: s
 
 def local_config(name: str, launch: Launch) -> dict[str, object]:
     """The content of a folder's config.json; empty without one that can be read."""
-    try:
-        found = json.loads(launch.files.text(f"{name.rstrip('/')}/config.json"))
-    except (FileError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return config_of(name, launch.files) or {}
 
 
 def model_words(reading: Reading) -> str:

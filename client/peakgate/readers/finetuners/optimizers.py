@@ -1,37 +1,21 @@
-"""Names of optimizers in Hugging Face's trainer and what they mean.
+"""Names of optimizers in Hugging Face's trainer and what they mean, and those that its relatives add.
 
-Sources: transformers training_args.py, OptimizerNames; trainer_optimizer.py (before 5: trainer.py, get_optimizer_cls_and_kwargs), which
-names the class and its arguments: `adamw_torch` is torch.optim.AdamW, which picks foreach by itself, `…_fused` adds fused=True, `sgd` has
-no momentum.
+Source of those: axolotl utils/schemas/enums.py, CustomSupportedOptimizers (torchao's 8-bit AdamW).
 """
 
 from __future__ import annotations
 
+from peakgate.readers import trainer
 from peakgate.readers.finetuners.values import say
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
 
 OPTIMIZERS: dict[str, tuple[str, str]] = {
-    "adamw_torch": ("adamw", "foreach"),
-    "adamw_torch_fused": ("adamw", "fused"),
-    "adamw_torch_npu_fused": ("adamw", "fused"),
-    "adamw_apex_fused": ("adamw", "fused"),
-    "adamw_torch_8bit": ("adamw-8bit", ""),
-    "ao_adamw_8bit": ("adamw-8bit", ""),
-    "adamw_hf": ("adamw", "for-loop"),
+    **{name: (row.name, row.implementation) for name, row in trainer.OPTIMIZERS.items()},
     "adamw": ("adamw", ""),
     "adam": ("adam", ""),
-    "adafactor": ("adafactor", ""),
-    "adamw_8bit": ("adamw-8bit", ""),
-    "adamw_bnb_8bit": ("adamw-8bit", ""),
-    "paged_adamw_32bit": ("paged-adamw", ""),
-    "paged_adamw": ("paged-adamw", ""),
-    "paged_adamw_8bit": ("paged-adamw-8bit", ""),
-    "lion": ("lion", ""),
-    "lion_32bit": ("lion", ""),
-    "sgd": ("sgd", "foreach"),
-    "muon": ("muon", ""),
     "lamb": ("lamb", ""),
+    "ao_adamw_8bit": ("adamw-8bit", ""),
 }
 """Name -> optimizer.name and optimizer.implementation (empty: it has one only)."""
 

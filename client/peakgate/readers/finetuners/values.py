@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from peakgate.readers.convert import flag, whole
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Value
+from peakgate.readers.settings import Settings
 
 Lookup = Callable[[str], Stated | None]
 
@@ -65,11 +66,16 @@ def say_or_default(reading: Reading, path: str, value: Value, source: Stated | N
         reading.default(path, value, whose)
 
 
-def not_counted(names: Iterable[str], settings: Lookup, reading: Reading) -> None:
-    """Settings that change memory in a way that no field says: noted where they are there and not off."""
+def not_counted(names: Iterable[str], settings: Settings, reading: Reading) -> None:
+    """Settings that change memory in a way that no field says: noted where they, or any key below them, are there and not off."""
+    sections = {path.partition(".")[0] for path in settings.leaves if "." in path}
     for name in names:
         stated = settings(name)
-        if stated is not None and not _empty(stated):
+        if stated is None and name in sections:
+            stated = next(iter(settings.under(name).leaves.values()), None)
+            if stated is not None and not off(settings(f"{name}.enabled")):
+                reading.cannot_say(name, stated.place)
+        elif stated is not None and not _empty(stated):
             reading.cannot_say(f"{name}: {stated.text[:60]}", stated.place)
 
 

@@ -31,6 +31,7 @@ DEEPEST = 12
 
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "ash")
 _PYTHON = re.compile(r"(python|pypy|ipython)[\d.]*(-config)?(\.exe)?$")
+_UNKNOWN = re.compile(r"\$\w+$|\$\{[^}]*\}$")
 _SCRIPT = re.compile(r".+\.(sh|bash|sbatch|slurm)$")
 
 
@@ -146,7 +147,7 @@ def _launches(peel: Peel) -> Iterator[Launch]:
 
 def _skip_unknown(peel: Peel) -> None:
     """A launcher by a variable that nobody set, in front of a command."""
-    while len(peel.words) > 1 and peel.words[0].text.startswith("$") and not peel.words[1].text.startswith("-"):
+    while len(peel.words) > 1 and _UNKNOWN.match(peel.words[0].text) and not peel.words[1].text.startswith("-"):
         peel.words = peel.words[1:]
 
 

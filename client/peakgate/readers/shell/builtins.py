@@ -32,7 +32,7 @@ def assign(word: RawWord, shell: Shell, *, exported: bool = False) -> None:
         before = shell.variables.get(name) if plus else None
         if before is not None:
             taken = len(before.elements)
-            shell.budget.spend(characters=taken)
+            shell.budget.spend(characters=8 * taken)
             renamed = {(str(taken + at) if index.isdigit() else index): value for at, (index, value) in enumerate(elements.items())}
             elements = {**before.elements, **renamed}
         shell.variables[name] = Variable(dict(list(elements.items())[:MOST_ELEMENTS]), array=True, exported=exported)
@@ -42,7 +42,7 @@ def assign(word: RawWord, shell: Shell, *, exported: bool = False) -> None:
     value = text_value(rest, shell)
     if key is not None:
         variable = shell.variables.get(name, Variable(array=True))
-        shell.budget.spend(characters=len(variable.elements))
+        shell.budget.spend(characters=8 * len(variable.elements))
         elements = {**variable.elements, key.strip("\"'"): value}
         shell.variables[name] = Variable(elements, array=True, exported=variable.exported)
         return

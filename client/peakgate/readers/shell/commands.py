@@ -28,7 +28,6 @@ class Started:
     words: Sequence[Word]
     environment: Settings
     files: Files
-    shell: Shell
     warnings: list[str] = field(default_factory=list)
 
 
@@ -108,7 +107,7 @@ class Commands:
         return True
 
     def command(self, node: Simple, assignments: list[RawWord], fields: list[Value]) -> str:
-        while fields and not known(fields[0]) and len(fields) > 1:
+        while len(fields) > 1 and fields[0] and not any(segment.known for segment in fields[0]):
             fields = fields[1:]  # a launcher by a variable that nobody set
         if not fields:
             self.write(node, "")
@@ -124,7 +123,7 @@ class Commands:
         if posixpath.basename(name) in IGNORED:
             self.write(node, self.output(node, name, fields[1:]))
             return UNKNOWN if name in ("grep", "which", "nvidia-smi", "pgrep") else STARTED
-        self.start(node, assignments, fields)
+        self.start(node, assignments, self.given_script(node, fields))
         return STARTED
 
     def read_from(self, node: Simple, arguments: list[Value]) -> None:
@@ -134,22 +133,29 @@ class Commands:
         if here is not None and len(names) == 1:
             self.shell.set(names[0], self.here_value(here))
 
+    def given_script(self, node: Simple, fields: list[Value]) -> list[Value]:
+        """`sbatch <<EOF`: the script that it gets as its input, as a file."""
+        here = input_of(node)
+        if here is None or posixpath.basename(text_of(fields[0])) != "sbatch":
+            return fields
+        name = f"{posixpath.basename(self.shell.file) or 'sbatch'}:{node.line}"
+        self.written[placed(name, self.shell.folder)] = self.here_text(here)
+        return [*fields, (Segment(name, node.line, self.shell.file),)]
+
     def start(self, node: Simple, assignments: list[RawWord], fields: list[Value]) -> None:
         shell = self.shell.copy()
         for word in assignments:
             assign(word, shell, exported=True)
-        warnings = []
+        if text_of(fields[0]).startswith("$("):
+            return
         if text_of(fields[0]).startswith("-"):
             if node.cut and self.found:
                 where = f"{self.shell.file}:{node.line}" if self.shell.file else f"line {node.line}"
                 self.found[-1].warnings.append(f"{where}: a comment ends the command before {text_of(fields[0])}, which is no part of it")
             return
-        warnings += [
-            f"{doubt}: a branch that cannot be decided here sets what this command uses" for doubt in dict.fromkeys(self.shell.doubts)
-        ]
-        self.shell.doubts.clear()
-        self.shell.budget.spend(characters=40 * len(shell.variables), commands=20)
-        self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), shell, warnings))
+        warnings = list(dict.fromkeys(segment.doubt for field in fields for segment in field if segment.doubt))
+        self.shell.budget.spend(characters=100 * len(shell.variables), commands=20)
+        self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), warnings))
 
     def call(self, body: Node, arguments: list[Value]) -> str:
         if self.shell.depth >= DEEPEST_CALL:

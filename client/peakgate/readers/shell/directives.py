@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import takewhile, zip_longest
 
 from peakgate.readers.arguments import Arguments, Word
 from peakgate.readers.files import FileError
@@ -12,11 +13,12 @@ from peakgate.readers.launchers.slurm import note_slurm, slurm_options
 from peakgate.readers.place import DIRECTIVE, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import read_yaml
-from peakgate.readers.shell.lexer import tokens_of
-from peakgate.readers.shell.tokens import RawWord
 
 _SBATCH = re.compile(r"^#SBATCH[ \t]+(.*)$", re.MULTILINE)
 _OWN = re.compile(r"^[ \t]*#[ \t]*PEAKGATE:?[ \t]+(.*)$", re.MULTILINE)
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"']|["'])+""")
+_INNER = re.compile(r"(?<!\A)^[^#\n]*#!", re.MULTILINE)
+_ASKED = re.compile(r"-[NnGC]|--(nodes|ntasks|gpus|gres|mem|constraint)")
 _COMMAND = re.compile(r"^[ \t]*[^#\s]", re.MULTILINE)
 _ASSIGNED = re.compile(r"([A-Za-z_][\w.]*)\s*=\s*")
 LONGEST_LINE, MOST_LINES = 10_000, 1000
@@ -39,15 +41,19 @@ def note_directives(
 
 def _sbatch_lines(text: str, file: str, warnings: list[str]) -> Iterator[list[Word]]:
     """Words of each #SBATCH line; Slurm reads those up to the first command of a script (sbatch(1))."""
-    first = _COMMAND.search(text)
+    first, inner = _COMMAND.search(text), _INNER.search(text)
     for match, number in _lines(_SBATCH, text):
+        if inner is not None and match.start() > inner.start():
+            return  # of a script that this one writes
         if first is not None and match.start() > first.start():
+            if not _ASKED.match(match[1]):
+                continue
             warnings.append(
                 f"{file}:{number}: #SBATCH {match[1].strip()[:80]} stands behind the first command, where Slurm does not read it"
             )
             continue
-        words = [token for token in tokens_of(match[1], number) if isinstance(token, RawWord)]
-        yield [Stated(word.written, Place(kind=DIRECTIVE, file=file, line=number)) for word in words]
+        words = takewhile(lambda word: not word.startswith("#"), _WORD.findall(match[1][:LONGEST_LINE]))
+        yield [Stated(re.sub("[\"']", "", word), Place(kind=DIRECTIVE, file=file, line=number)) for word in words]
 
 
 def _lines(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], int]]:
@@ -65,7 +71,7 @@ def _note_own(text: str, place: Place, own: Reading) -> None:
     starts = [match for match in _ASSIGNED.finditer(text) if match.start() == 0 or text[match.start() - 1].isspace()]
     if text.count("{") or text.count("["):
         starts = starts[:1]
-    for match, following in zip(starts, [*starts[1:], None], strict=True):
+    for match, following in zip_longest(starts, starts[1:]):
         value = text[match.end() : following.start() if following is not None else len(text)].strip()
         value = re.sub(r"\s#.*$", "", value)
         try:

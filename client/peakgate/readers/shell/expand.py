@@ -16,7 +16,10 @@ from peakgate.readers.shell.values import Segment, Shell, Value, known, text_of
 DEEPEST = 12
 """Of `${A:-${B:-…}}`."""
 
-_PIECE = re.compile(r"\S+|\s+")
+OF_A_SEGMENT = 20
+"""What a piece of text costs beside its characters."""
+
+_PIECE = re.compile(r"[^ \t\n]+|[ \t\n]+")
 
 
 def fields_of(words: Iterable[RawWord], shell: Shell) -> list[Value]:
@@ -45,7 +48,7 @@ def text_value(parts: Sequence[Part], shell: Shell, depth: int = 0) -> Value:
 
 def _fewest(segments: list[Segment], shell: Shell) -> Value:
     """Segments without empty ones, and paid for."""
-    shell.budget.spend(characters=sum(len(segment.text) + 1 for segment in segments))
+    shell.budget.spend(characters=sum(len(segment.text) + OF_A_SEGMENT for segment in segments))
     return tuple(segment for segment in segments if segment.text) or tuple(segments[:1])
 
 
@@ -96,11 +99,11 @@ class _Fields:
                     continue
                 line = segment.line
                 for piece in _PIECE.findall(segment.text):
-                    if piece.isspace():
+                    if piece[0] in " \t\n":
                         self.close()
                         line += piece.count("\n")
                     else:
-                        self.add(Segment(piece, line, segment.file))
+                        self.add(segment._replace(text=piece, line=line))
 
 
 def _expanded(part: Part, shell: Shell, depth: int) -> Found:

@@ -10,10 +10,12 @@ from peakgate.readers.shell.tokens import ARITHMETIC, COMMAND, PARAMETER, TEXT, 
 MOST_PIECES, LONGEST_EXPANSION = 50_000, 50_000
 """Words, operators and pieces of words of one text, and characters of one `$(…)`; no launch script has a hundredth of it."""
 
-_BLANK = re.compile(r"(?:[ \t\r]|\\\r?\n)+")
-_QUICK = re.compile(r"[ \t]*([^\s\\'\"$`;&|<>()#]+)(?=[ \t\n])")
-_PLAIN = re.compile(r"[^\s\\'\"$`;&|<>()]+")
+_BLANK = re.compile(r"(?:[ \t\r]|\\\n)+")
+_QUICK = re.compile(r"[ \t]*([^ \t\r\n\\'\"$`;&|<>()#]+)(?=[ \t\n])")
+_PLAIN = re.compile(r"[^ \t\r\n\\'\"$`;&|<>()]+")
 _OPERATOR = re.compile(r"\d*(?:<<<|<<-?|<>|<&|<|>>|>\||>&|>)|&>>|&>|;;&|;;|;&|&&|\|\||\|&|[;&|()\n]")
+_PLACEHOLDER = re.compile(r"""<[A-Za-z_][^<>|&;\n]{0,200}[^<>\s\d&|;]>(?=[\s/"']|$)""")
+"""`<path to data>`: a shell has redirections in it, the author has not."""
 _IN_DOUBLE = re.compile(r'[^"\\$`]+')
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!\-]")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=$")
@@ -81,7 +83,7 @@ class _Lexer:
             return None
         if self.text.startswith(("<(", ">("), self.at):
             return self._word()
-        if match := _OPERATOR.match(self.text, self.at):
+        if not _PLACEHOLDER.match(self.text, self.at) and (match := _OPERATOR.match(self.text, self.at)):
             return self._operator(match, cut=cut)
         return self._word()
 
@@ -123,6 +125,9 @@ class _Lexer:
                 self.at += 1
                 word.array = self._array()
                 break
+            elif placeholder := _PLACEHOLDER.match(self.text, self.at):
+                word.parts.append(Part(TEXT, placeholder[0], True, self.line_here()))
+                self.at = placeholder.end()
             elif not self._quoted_piece(word.parts):
                 break
         return word

@@ -19,7 +19,7 @@ def merge_branches(shell: Shell, ends: Sequence[Shell]) -> None:
         if all(each is last or _texts(each) == _texts(last) for each in found):
             shell.variables[name] = last
             continue
-        shell.variables[name] = Variable(last.elements, last.array, last.exported, last.doubt or _where(found, shell))
+        shell.variables[name] = Variable(last.elements, last.array, last.exported, last.doubt or _doubt(name, found, shell))
     for end in ends:
         shell.functions.update(end.functions)
 
@@ -28,8 +28,9 @@ def _texts(variable: Variable) -> dict[str, str]:
     return {key: text_of(value) for key, value in variable.elements.items()}
 
 
-def _where(found: Sequence[Variable], shell: Shell) -> str:
+def _doubt(name: str, found: Sequence[Variable], shell: Shell) -> str:
     """Where a branch sets the variable otherwise."""
     lines = [value[0].line for variable in found[:-1] for value in variable.elements.values() if value]
     line = lines[-1] if lines else 0
-    return f"{shell.file}:{line}" if shell.file else f"line {line}"
+    where = f"{shell.file}:{line}" if shell.file else f"line {line}"
+    return f"{where}: a branch that cannot be decided here may give {name} another value"

@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Callable
 
-from peakgate.readers.shell.values import Segment, Shell, Value, joined, known, text_of
+from peakgate.readers.shell.values import Segment, Shell, Value, doubted, joined, known, text_of
 
 _FORM = re.compile(r"(!)?(#(?=.))?([A-Za-z_]\w*|\d+|[@*#?$!\-])(?:\[([^\]]*)\])?(.*)$", re.DOTALL)
 _OPTIONAL = re.compile(r"(ARGS?|ARGUMENTS|OPTS?|OPTIONS?|FLAGS?|PARAMS|EXTRA\w*|OVERRIDES?|PREFIX|LAUNCHER)\d*$", re.IGNORECASE)
@@ -76,9 +76,10 @@ def _stored(name: str, index: str | None, shell: Shell) -> list[Value] | None:
         return [] if index in ("@", "*") and name in shell.variables else None
     if index is None:
         return [value]
-    elements = shell.variables[name].elements
+    variable = shell.variables[name]
+    elements = variable.elements
     if index in ("@", "*"):
-        return list(elements.values())
+        return [doubted(each, variable) for each in elements.values()]
     if index.startswith("-") and index[1:].isdigit() and len(index) < 6:
         return list(elements.values())[int(index) :][:1] or None
     chosen = elements.get(index) or elements.get(_number(index, shell))

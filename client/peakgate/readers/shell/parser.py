@@ -262,7 +262,7 @@ def _for(parser: _Parser) -> Node:
             while isinstance(word := parser.peek(), RawWord):
                 words.append(word)
                 parser.at += 1
-    else:
+    elif parser.operator("("):
         parser.arithmetic()
     return Loop("for", _body(parser), name=name.plain if isinstance(name, RawWord) else "", words=words)
 

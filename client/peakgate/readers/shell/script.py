@@ -41,10 +41,10 @@ def launches_of_command(command: str | Iterable[str], files: Files) -> Iterator[
     if isinstance(command, str):
         yield from command_launches(Launch(files=files), command)
         return
-    words = words_of(command)
-    if len(words) > MOST_PIECES:
+    given = list(command)
+    if len(given) > MOST_PIECES:
         raise FileError("holds more words than a launch does")
-    yield from launches_of(Launch(words=words, files=files))
+    yield from launches_of(Launch(words=words_of(given), files=files))
 
 
 def launches_of_script(text: str, path: str, files: Files) -> Iterator[Launch]:

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable
 
+from peakgate.readers.shell.arithmetic import arithmetic
 from peakgate.readers.shell.lexer import tokens_of
 from peakgate.readers.shell.tokens import Operator, RawWord
 from peakgate.readers.shell.values import Segment, Shell, Value, known, text_of
@@ -20,6 +21,8 @@ _GPU_COUNTS = (
     re.compile(r"GPU_DEVICE_ORDINAL.*wc\b"),
 )
 _NODE_COUNTS = (re.compile(r"scontrol\s+show\s+hostnames?.*wc\s+-l"), re.compile(r"SLURM_(JOB_)?NODELIST.*wc\s+-l"))
+_FOLDER = re.compile(r"\s*cd\s+(\S+|\"[^\"]+\")\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*$")
+_PIPED = re.compile(r"(\s*echo\s[^|]*)\|\s*bc\s*$")
 _NODES = re.compile(r"scontrol\s+show\s+hostnames?[^|]*$")
 
 
@@ -51,7 +54,10 @@ def _variable(name: str, shell: Shell) -> str:
 
 def _output(raw: str, line: int, shell: Shell, fields: Fields) -> str | None:
     """The output of one simple command of the table."""
-    words = tokens_of(raw.strip() + "\n", line)[:-1]
+    if match := _FOLDER.match(raw):
+        raw = f"realpath {match[1]}"
+    calculated = _PIPED.match(raw)
+    words = tokens_of((calculated[1] if calculated else raw.strip()) + "\n", line)[:-1]
     if len(words) == 2 and isinstance(words[0], RawWord) and words[0].plain == "cat" and isinstance(words[1], Operator) and words[1].here:
         return words[1].here.text.rstrip("\n")
     if not words or any(isinstance(word, Operator) for word in words) or len(words) > 50:
@@ -64,17 +70,18 @@ def _output(raw: str, line: int, shell: Shell, fields: Fields) -> str | None:
     values = fields([word for word in words[1:] if isinstance(word, RawWord)], shell)
     if not all(map(known, values)):
         return None
+    program = "bc" if calculated else program
     return _PROGRAMS[program]([text_of(value) for value in values])
 
 
 def _summed(words: list[str]) -> str | None:
-    if len(words) == 3 and words[0].isdigit() and words[2].isdigit() and max(map(len, words)) < 15:
-        left, sign, right = int(words[0]), words[1], int(words[2])
-        if sign in ("+", "-", "*"):
-            return str({"+": left + right, "-": left - right, "*": left * right}[sign])
-        if sign in ("/", "%") and right:
-            return str(left // right if sign == "/" else left % right)
-    return None
+    result = arithmetic(" ".join(words), lambda _: None)
+    return None if result is None else str(result)
+
+
+def _calculated(words: list[str]) -> str | None:
+    """What `echo … | bc` prints of whole numbers."""
+    return _summed(words) if re.fullmatch(r"[\d\s+*/()-]+", " ".join(words)) else None
 
 
 _PROGRAMS: dict[str, Callable[[list[str]], str | None]] = {
@@ -85,4 +92,5 @@ _PROGRAMS: dict[str, Callable[[list[str]], str | None]] = {
     "readlink": lambda words: words[-1] if words else None,
     "pwd": lambda _: ".",
     "expr": _summed,
+    "bc": _calculated,
 }

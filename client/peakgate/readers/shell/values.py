@@ -17,12 +17,13 @@ MOST_CHARACTERS, MOST_COMMANDS, DEEPEST_CALL = 4 << 20, 10_000, 20
 
 
 class Segment(NamedTuple):
-    """Text that stands in one place; not `known`: a name that stands for what only a run knows."""
+    """Text that stands in one place; not `known`: a name that stands for what only a run knows; `doubt`: why it may be another."""
 
     text: str
     line: int
     file: str
     known: bool = True
+    doubt: str = ""
 
 
 Value = tuple[Segment, ...]
@@ -46,12 +47,17 @@ def word_of(value: Value) -> Word:
 
 @dataclass(slots=True)
 class Variable:
-    """Elements by index or key; a plain variable has one at `0`. `doubt`: where a branch that nobody can decide gives it another value."""
+    """Elements by index or key; a plain variable has one at `0`. `doubt`: of a branch that may give it another value."""
 
     elements: dict[str, Value] = field(default_factory=dict)
     array: bool = False
     exported: bool = False
     doubt: str = ""
+
+
+def doubted(value: Value, variable: Variable) -> Value:
+    """A value of a variable, with the doubt about it."""
+    return tuple(segment._replace(doubt=variable.doubt) for segment in value) if variable.doubt else value
 
 
 @dataclass(slots=True)
@@ -81,12 +87,10 @@ class Shell:
     depth: int = 0
     all_exported: bool = False
     budget: Budget = field(default_factory=Budget)
-    doubts: list[str] = field(default_factory=list)
-    """Doubtful variables that were used, for a warning."""
 
     def copy(self) -> Shell:
         """A shell of its own with the same content: a subshell, a branch."""
-        return replace(self, variables=dict(self.variables), functions=dict(self.functions), doubts=[])
+        return replace(self, variables=dict(self.variables), functions=dict(self.functions))
 
     def child(self, file: str, arguments: list[Value] | None) -> Shell:
         """The shell of a script that is started: exported variables alone."""
@@ -98,9 +102,7 @@ class Shell:
         variable = self.variables.get(name)
         if variable is None or not variable.elements:
             return None
-        if variable.doubt and variable.doubt not in self.doubts:
-            self.doubts.append(variable.doubt)
-        return variable.elements.get("0", next(iter(variable.elements.values())))
+        return doubted(variable.elements.get("0", next(iter(variable.elements.values()))), variable)
 
     def set(self, name: str, value: Value, *, exported: bool = False) -> None:
         """Gives a plain variable its value."""

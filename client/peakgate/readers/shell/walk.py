@@ -101,7 +101,6 @@ class _Walk(Commands):
         except LeftError:
             return TRUE
         finally:
-            outer.doubts += self.shell.doubts
             self.shell = outer
 
     def group(self, node: Group) -> str:
@@ -155,8 +154,6 @@ class _Walk(Commands):
                 self.block(body)
             except LeftError:
                 continue
-            finally:
-                start.doubts += self.shell.doubts
             ends.append(self.shell)
         self.shell = start
         if ends:

@@ -25,6 +25,9 @@ SAME_TIME = 0.005
 """Step times that differ by less rank as equal: the costs are not that exact."""
 
 
+WORTH_A_LEVER = 0.02
+"""A lever that is not needed for the fit stays in a plan when it saves more of a step."""
+
 UNKNOWN = 0.5
 """Faster than any lever makes a step: one that may save time is tried alone before dearer ones are."""
 
@@ -152,8 +155,8 @@ class _Visit:
         return [each for each in plans if not any(other.about < each.about and other.time <= each.time for other in plans)]
 
     def _has_spare_part(self, node: tuple[int, ...]) -> bool:
-        """Whether it fits as well, and is as fast, without one of its levers."""
-        size, time = self.largest[node], self.found[node].time + SAME_TIME
+        """Whether it fits as well, and is about as fast, without one of its levers."""
+        size, time = self.largest[node], self.found[node].time + WORTH_A_LEVER
         parts = (node[:at] + node[at + 1 :] for at in range(len(node)))
         return any(self.largest.get(part, 0) >= size and self.found[part].time <= time for part in parts)
 
@@ -174,7 +177,7 @@ class _Visit:
         taken = {self.space.options[each].lever for each in node}
         for place in range(node[-1] + 1 if node else 0, len(self.space.options)):
             option, factor = self.space.options[place], self._factor(place)
-            helps = factor < 1 - SAME_TIME or (not enough and (free_helps or not option.free))
+            helps = factor < 1 - WORTH_A_LEVER or (not enough and (free_helps or not option.free))
             if option.lever not in taken and helps:
                 yield (*node, place), time * factor
 
