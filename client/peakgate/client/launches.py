@@ -6,11 +6,13 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from peakgate.client.checkpoint import Counted, count_of
 from peakgate.client.errors import InputError
 from peakgate.client.origin import Origin, placed
 from peakgate.client.sources import LaunchText, Source, job_of
 from peakgate.readers.files import Files, FolderFiles, LayeredFiles
 from peakgate.readers.read import UnreadableError, read_command, read_file
+from peakgate.readers.reading import Reading
 
 MOST_UNREAD = 40
 """Sentences that go with a job: what has more is no launch of a training job."""
@@ -23,7 +25,7 @@ def launch_file(path: Path) -> Source:
     """The job of a launch file. What it names is looked for where the command runs, then beside the file. Raises InputError."""
     try:
         files = _files(path)
-        return _source(str(path), LaunchText(reading=read_file(str(path), files), files=files))
+        return _source(str(path), LaunchText(reading=read_file(str(path), files), files=files), path.parent)
     except UnreadableError as error:
         raise InputError(_named(str(path), str(error)), reason="LAUNCH_UNKNOWN") from error
 
@@ -50,7 +52,7 @@ def _files(path: Path) -> Files:
     return here if path.parent == Path() else LayeredFiles((here, FolderFiles(path.parent)))
 
 
-def _source(label: str, launch: LaunchText) -> Source:
+def _source(label: str, launch: LaunchText, beside: Path = Path()) -> Source:
     reading = launch.reading
     reading.unread = [_short(each) for each in reading.unread[:MOST_UNREAD]]
     origin = Origin(
@@ -60,9 +62,18 @@ def _source(label: str, launch: LaunchText) -> Source:
         unread=tuple(reading.unread),
     )
     try:
-        return Source(label=label, job=job_of(reading.document(), Path()), origin=origin, launch=launch)
+        job, counted = job_of(reading.document(), Path()), _counted(reading, beside)
+        return Source(label=label, job=job, origin=origin, counted=counted, launch=launch)
     except InputError as error:
         return Source(label=label, job=placed(error, origin), origin=origin)
+
+
+def _counted(reading: Reading, beside: Path) -> Counted | None:
+    """What the files hold of the checkpoint that is trained, which lies where the command runs or beside the launch file."""
+    if not reading.checkpoint or reading.get("model.hf_config") is None:
+        return None
+    folders = (place / Path(reading.checkpoint).expanduser() for place in (Path(), beside))
+    return next((counted for counted in map(count_of, folders) if counted is not None), None)
 
 
 def _short(sentence: str) -> str:

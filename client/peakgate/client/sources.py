@@ -13,10 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from peakgate.client.checkpoint import Counted, count_of, warn
 from peakgate.client.documents import check_size, decoded, documents_of, is_job_document, json_of, resembles, text_of
 from peakgate.client.errors import InputError, PeakgateError
 from peakgate.client.origin import Origin
 from peakgate.v1.document import DocumentError, parse_job, united
+from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class Source:
     label: str
     job: TrainingJob | PeakgateError
     origin: Origin | None = None
+    counted: Counted | None = None
+    """What the files of a checkpoint hold whose config.json the job names."""
     launch: LaunchText | None = None
     """What it was read from, for whoever writes a suggestion back."""
 
@@ -53,6 +57,12 @@ class Source:
         """The same on the catalogue's card `gpu`, when that is named."""
         origin = self.origin.without("gpu.type", "gpu.memory_bytes") if gpu and self.origin else self.origin
         return replace(self, job=on_gpu(self.job, gpu), origin=origin)
+
+    def checked(self, answer: PredictResponse) -> PredictResponse:
+        """The answer, with a warning when the model's config and the files beside it are not of one model."""
+        if isinstance(self.job, TrainingJob):
+            warn(answer, self.job, self.counted)
+        return answer
 
     def required(self) -> TrainingJob:
         """The job. Raises the error that stands in its place."""
@@ -156,7 +166,8 @@ def _same(document: object) -> object:
 
 def _source(label: str, load: Callable[[], object], folder: Path) -> Source:
     try:
-        return Source(label=label, job=job_of(load(), folder))
+        document = load()
+        return Source(label=label, job=job_of(document, folder), counted=_counted(document, folder))
     except PeakgateError as error:
         return Source(label=label, job=error)
 
@@ -196,7 +207,27 @@ def _with_files(document: Mapping[str, object], folder: Path, unread: list[Input
 def _model_with_files(model: object, folder: Path, path: str, unread: list[InputError]) -> object:
     if not isinstance(model, Mapping):
         return model
+    weights = _weights_alone(model, folder)
+    if weights is not None:
+        return {key: value for key, value in model.items() if key != "hf_config"} | {"parameters": weights.parameters}
     return {key: _named_file(value, folder, f"{path}.{key}", unread) if key in _NAMED_FILES else value for key, value in model.items()}
+
+
+def _weights_alone(model: Mapping[object, object], folder: Path) -> Counted | None:
+    """Of a checkpoint's folder without a config.json the number of its weights is all that can be known."""
+    named = model.get("hf_config")
+    place = folder / named if isinstance(named, str) else None
+    return count_of(place) if place is not None and place.is_dir() and not (place / "config.json").exists() else None
+
+
+def _counted(document: object, folder: Path) -> Counted | None:
+    """What the checkpoint holds whose folder, or config.json, the trained model names."""
+    model = document.get("model") if isinstance(document, Mapping) else None
+    named = model.get("hf_config") if isinstance(model, Mapping) else None
+    if not isinstance(named, str):
+        return None
+    place = folder / named
+    return count_of(place if place.is_dir() else place.parent) if place.is_dir() or place.name == "config.json" else None
 
 
 def _named_file(value: object, folder: Path, path: str, unread: list[InputError]) -> object:

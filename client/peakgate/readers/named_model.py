@@ -42,6 +42,7 @@ def state_model(stated: Stated, files: Files, reading: Reading) -> None:
     config = config_of(stated.text, files)
     if config is not None:
         reading.state(CONFIG, config, stated.place)
+        reading.checkpoint = stated.text.removesuffix("config.json") or "."
     elif stated.text.strip():
         reading.state(PRESET, stated.text.strip(), stated.place)
 

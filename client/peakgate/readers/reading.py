@@ -21,6 +21,8 @@ class Reading:
     unread: list[str] = field(default_factory=list)
     format: str = ""
     """The reader's name."""
+    checkpoint: str = ""
+    """The folder whose config.json the trained model is."""
     program: str = ""
     """The training program as the launch writes it; empty of a config file by itself."""
 
@@ -55,6 +57,7 @@ class Reading:
         self.forget_other_models(other)
         for path, stated in other.fields.items():
             self.state(path, stated.value, stated.place)  # type: ignore[arg-type]
+        self.checkpoint = other.checkpoint or self.checkpoint
         self.warnings += other.warnings
         self.unread += [each for each in other.unread if each not in self.unread]
 

@@ -51,7 +51,8 @@ ROUTED = ("experts", "experts_per_token")
 def transformer_of(model: Model) -> tuple[Transformer | None, Extras]:
     """The dimensions that a description states; None for a bare count, a plain network or a traced profile. Raises JobError."""
     if model.preset is not None:
-        return find_model(model.preset).transformer, Extras(normalises_top_k=True)  # as every published MoE of the catalogue
+        spec = find_model(model.preset)
+        return spec.transformer, spec.extras
     if model.hf_config is not None:
         return hf_config.read(model.hf_config)
     return model.transformer, Extras()

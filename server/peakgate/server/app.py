@@ -20,6 +20,7 @@ from peakgate.server.logs import Logger
 from peakgate.server.memory import MemoryModel, memory_model
 from peakgate.server.requests import SeenRequests
 from peakgate.server.settings import Settings
+from peakgate.server.site_models import load_site_models
 from peakgate.server.store.lock import only_server
 from peakgate.server.store.sql import open_store
 from peakgate.server.web import build_app
@@ -55,7 +56,7 @@ async def serve(
 ) -> None:
     """Runs until SIGTERM or SIGINT. Raises PeakgateError when the database cannot be used, OSError when a port is taken."""
     with only_server(settings.database_url):
-        await _serve(settings, log, memory if memory is not None else memory_model(), on_ready)
+        await _serve(settings, log, memory if memory is not None else memory_model(load_site_models(settings.models)), on_ready)
 
 
 async def _serve(settings: Settings, log: Logger, memory: MemoryModel, on_ready: Callable[[Addresses], None]) -> None:

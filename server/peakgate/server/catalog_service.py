@@ -25,7 +25,7 @@ class CatalogService(CatalogServiceServicer):
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
         """Models by name."""
-        from peakgate.memory.catalog.models import MODELS
+        from peakgate.memory.catalog.models import all_models
 
         return pb.ListModelsResponse(
             models=[
@@ -37,7 +37,7 @@ class CatalogService(CatalogServiceServicer):
                     source=spec.source,
                     dimensions=_dimensions(spec.transformer),
                 )
-                for _, spec in sorted(MODELS.items())
+                for _, spec in sorted(all_models().items())
             ]
         )
 

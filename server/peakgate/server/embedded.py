@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from peakgate.memory.catalog.models import ModelSpec
 from peakgate.server.core import Core
 from peakgate.server.errors import PeakgateError
 from peakgate.server.logs import QuietLogger
@@ -26,6 +27,8 @@ GRACE_SECONDS = 10.0
 
 POLICY_VARIABLES = ("PEAKGATE_COVERAGE", "PEAKGATE_OPERATOR_RESERVE_BYTES", "PEAKGATE_GPU_PRICES", "PEAKGATE_GPU_PREFERENCE")
 
+MODELS_VARIABLE = "PEAKGATE_MODELS"
+
 
 @contextmanager
 def open_embedded(database_url: str | None, *, memory: MemoryModel | None = None) -> Iterator[str]:
@@ -34,7 +37,7 @@ def open_embedded(database_url: str | None, *, memory: MemoryModel | None = None
     Without a database it keeps nothing and learns nothing. Raises PeakgateError when the database cannot be used.
     """
     store: Store = _open_store(database_url) if database_url else NullStore()
-    chosen = memory if memory is not None else memory_model()
+    chosen = memory if memory is not None else memory_model(_site_models())
     with tempfile.TemporaryDirectory(prefix="peakgate-", dir=_short_folder()) as folder:
         target = f"unix:{Path(folder) / 'socket'}"
         started: Future[_Running] = Future()
@@ -97,6 +100,19 @@ def _policy() -> Policy:
         return Settings().policy()
     except ValidationError as error:
         raise PeakgateError("SETTING_INVALID", problems(error)) from error
+
+
+def _site_models() -> tuple[ModelSpec, ...]:
+    """The models of PEAKGATE_MODELS; YAML is only loaded for them. Raises SETTING_INVALID."""
+    place = os.environ.get(MODELS_VARIABLE)
+    if not place:
+        return ()
+    from peakgate.server.site_models import SiteModelError, load_site_models
+
+    try:
+        return load_site_models(place)
+    except SiteModelError as error:
+        raise PeakgateError("SETTING_INVALID", f"{MODELS_VARIABLE}: {error}") from error
 
 
 def _short_folder() -> str | None:

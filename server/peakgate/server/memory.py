@@ -8,6 +8,7 @@ from functools import partial
 from typing import Protocol
 
 from peakgate.memory.cards import Card
+from peakgate.memory.catalog.models import ModelSpec
 from peakgate.memory.change import Value
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import Prediction
@@ -55,15 +56,17 @@ class MemoryModel:
     """The cards that can run a job at all, smallest first."""
 
 
-def memory_model() -> MemoryModel:
-    """The real memory model."""
+def memory_model(site_models: Iterable[ModelSpec] = ()) -> MemoryModel:
+    """The real memory model, whose catalogue has `site_models` beside the published ones: in the whole process, one service each."""
     from peakgate.memory import MODEL_VERSION
     from peakgate.memory.capacity import capacity_of
     from peakgate.memory.cards import cards_for
+    from peakgate.memory.catalog.models import set_site_models
     from peakgate.memory.change import with_changes
     from peakgate.memory.favourable import favourable
     from peakgate.memory.predict import predict
 
+    set_site_models(site_models)
     return MemoryModel(
         predict=predict,
         replayed=partial(predict, exact=True),

@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from peakgate.server.card_order import by_preference, by_price
 from peakgate.server.policy import DEFAULT_COVERAGE, Policy
+from peakgate.server.site_models import load_site_models
 
 
 def default_database_url() -> str:
@@ -33,6 +34,7 @@ class Settings(BaseSettings):
     gpu_preference: str = Field(
         default="", description="Cards on offer, the preferred first, where there are no prices: l4-24gb,a100-40gb."
     )
+    models: str = Field(default="", description="YAML file, or folder of them, with models of the site's own for the catalogue.")
     retention_hours: float = Field(default=24.0, gt=0, description="Hours that a prediction is kept when no job uses it.")
     settle_seconds: float = Field(default=600.0, ge=0, description="Wait for the last peaks of a job whose other GPUs have ended.")
     audit_queue_rows: int = Field(default=10_000, ge=1, description="Predictions that may wait for the database.")
@@ -53,6 +55,12 @@ class Settings(BaseSettings):
         if by_preference(text) and info.data.get("gpu_prices"):
             raise ValueError("PEAKGATE_GPU_PRICES orders the cards already: leave one of the two out")
         return text
+
+    @field_validator("models")
+    @classmethod
+    def _readable_models(cls, place: str) -> str:
+        load_site_models(place)
+        return place
 
     def policy(self) -> Policy:
         """The part of the settings that answers depend on."""

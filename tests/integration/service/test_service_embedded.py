@@ -14,14 +14,21 @@ import pytest
 
 from peakgate.server.embedded import open_embedded
 from peakgate.server.errors import PeakgateError
+from peakgate.v1 import catalog_service_pb2 as catalog_pb
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1 import telemetry_service_pb2 as telemetry_pb
+from peakgate.v1.catalog_service_pb2_grpc import CatalogServiceStub
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 HEAVY = ("sqlalchemy", "alembic", "uvicorn", "starlette", "pydantic", "structlog", "prometheus_client")
+
+SITE = """- name: acme-small
+  transformer: {block: llama, layers: 2, hidden_size: 64, heads: 4, ffn_hidden_size: 96, vocab_size: 100}
+  aliases: [acme/Acme-Small]
+"""
 
 
 def predict(database_url: str | None, job: TrainingJob) -> PredictResponse:
@@ -80,6 +87,34 @@ def test_the_operators_reserve_holds_in_a_command_too(a_job: Callable[..., Train
     plain = predict(None, a_job())
     monkeypatch.setenv("PEAKGATE_OPERATOR_RESERVE_BYTES", "1000")
     assert predict(None, a_job()).capacity.usable_bytes == plain.capacity.usable_bytes - 1000
+
+
+def test_it_knows_the_models_of_the_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PEAKGATE_MODELS names them; they are listed with their place, predicted by an alias, and gone with the variable."""
+    path = tmp_path / "models.yaml"
+    path.write_text(SITE)
+    monkeypatch.setenv("PEAKGATE_MODELS", str(path))
+    job = TrainingJob()
+    job.model.preset = "acme/Acme-Small"
+    job.batch.micro_batch_size, job.batch.sequence_length, job.gpu.type = 1, 128, "h100-80gb"
+    with open_embedded(None) as target, grpc.insecure_channel(target) as channel:
+        listed = {model.name: model for model in CatalogServiceStub(channel).ListModels(catalog_pb.ListModelsRequest()).models}
+        answer = PredictionServiceStub(channel).Predict(pb.PredictRequest(job=job))
+    assert (listed["acme-small"].parameters, listed["acme-small"].source) == (82752, f"{path}:1")
+    assert answer.model.parameters == 82752
+    monkeypatch.delenv("PEAKGATE_MODELS")
+    with pytest.raises(grpc.RpcError, match="unknown model"):
+        predict(None, job)
+
+
+def test_bad_models_of_the_site_stop_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the variable, the file, the line and the field."""
+    path = tmp_path / "models.yaml"
+    path.write_text(SITE.replace("layers", "layer"))
+    monkeypatch.setenv("PEAKGATE_MODELS", str(path))
+    with pytest.raises(PeakgateError, match=r"PEAKGATE_MODELS: .*models.yaml:2: transformer.layer: ") as caught, open_embedded(None):
+        pass
+    assert caught.value.reason == "SETTING_INVALID"
 
 
 def test_only_this_user_can_open_its_socket() -> None:

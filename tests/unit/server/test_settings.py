@@ -52,6 +52,16 @@ def test_the_unit_file_sets_what_exists_and_waits_long_enough() -> None:
     assert int(stop_seconds[1]) > 2 * Settings().stop_grace_seconds
 
 
+def test_models_of_the_site_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bad file stops the service before it starts, by the setting's name."""
+    path = tmp_path / "models.yaml"
+    path.write_text("- name: acme\n")
+    monkeypatch.setenv("PEAKGATE_MODELS", str(path))
+    with pytest.raises(ValidationError) as caught:
+        Settings()
+    assert problems(caught.value) == f"PEAKGATE_MODELS: {path}:1: model: has neither a transformer nor an hf_config: state one"
+
+
 def test_prices_and_preferences_order_the_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Either of them; both at once contradict each other."""
     monkeypatch.setenv("PEAKGATE_GPU_PREFERENCE", "h100-80gb,l4")

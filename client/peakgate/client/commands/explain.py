@@ -67,7 +67,7 @@ def _answer(client: Client, paths: list[str], command: list[str], gpu: str | Non
     with naming_places(source.origin):
         with client.naming_every_field():
             job = source.required()
-        return source.label, client.explain(job), source.origin
+        return source.label, source.checked(client.explain(job)), source.origin
 
 
 def _full_name(subject: str) -> str:

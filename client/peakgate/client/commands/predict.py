@@ -28,6 +28,7 @@ def predict(
     """
     from peakgate.client.asked import jobs_and_command
     from peakgate.client.connect import open_client
+    from peakgate.client.errors import PeakgateError
     from peakgate.client.presenter import Presenter
     from peakgate.client.sources import read_sources
 
@@ -39,7 +40,7 @@ def predict(
     with open_client(server, db) as client:
         for outcome in client.predict_each(_jobs(first or sources, gpu, sent), brief=brief):
             source = sent.popleft()
-            presenter.show(source.label, outcome, source.origin)
+            presenter.show(source.label, outcome if isinstance(outcome, PeakgateError) else source.checked(outcome), source.origin)
     raise typer.Exit(presenter.finish())
 
 

@@ -57,6 +57,7 @@ def suggest(
         with client.naming_every_field():
             wanted = source.required()
         advice = client.suggest(wanted, solve=solve, allow=allow or (), keep=keep or (), pareto=pareto)
+    source.checked(advice.prediction)
     written = show_edits(advice.suggestions, source.launch) if source.launch is not None else []
     if output is not Output.table:
         write_json(answer_and_origin(advice, source.origin), output)

@@ -20,6 +20,7 @@ def state_model(stated: Stated | None, launch: Launch, reading: Reading, role: s
     config = local_config(name, launch)
     if config:
         say(reading, f"{role}.hf_config", config, stated)
+        reading.checkpoint = name if role == "model" else reading.checkpoint
     else:
         say(reading, f"{role}.preset", name, stated)
 

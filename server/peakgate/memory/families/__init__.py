@@ -222,7 +222,7 @@ FAMILIES: dict[str, Family] = {
         rope_tables=0.5,
         rotary_share=0.25,
     ),
-    "stablelm": Family(roles=ROTATED_PART | {"layer": "layer_stablelm"}, rotary_share=0.25),
+    "stablelm": Family(roles=ROTATED_PART | {"layer": "layer_stablelm"}, qkv_only=True, rotary_share=0.25),
     "nemotron": Family(
         roles=ROTATED_PART
         | {
