@@ -130,7 +130,7 @@ class _Visit:
         for place in sorted(node, key=lambda each: self.space.options[each].free) if node in self.found else ():
             rest = tuple(each for each in node if each != place)
             if self._lacks(rest) <= 0:
-                del self.found[node]
+                del self.found[node], self.largest[node]
                 node = rest
 
     def _strongest(self) -> Iterator[list[int]]:

@@ -92,20 +92,14 @@ def a_suggestion(fits: bool, **changes: object) -> Suggestion:
     """A change of these fields, dots written as __."""
     suggestion = Suggestion(fits=fits)
     for path, value in changes.items():
-        suggestion.changes[path.replace("__", ".")].CopyFrom(_value(value))
+        suggestion.changes[path.replace("__", ".")].string_value = str(value)
     return suggestion
-
-
-def _value(value: object) -> object:
-    from google.protobuf.struct_pb2 import Value
-
-    return Value(string_value=str(value))
 
 
 def test_fields_act_on_lines_of_the_ledger() -> None:
     """The longest path wins; a larger card acts on everything."""
-    assert categories_of("offload.activations") == {"activations"}
-    assert categories_of("optimizer.implementation") == {"step_buffers"}
+    assert categories_of("offload.activations") == frozenset({"activations"})
+    assert categories_of("optimizer.implementation") == frozenset({"step_buffers"})
     assert categories_of("gpu.type") is None
     assert "parameters" not in (categories_of("batch.micro_batch_size") or ())
 

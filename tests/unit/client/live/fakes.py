@@ -71,7 +71,7 @@ class PeftType(Enum):
 
 def llama(**changes: object) -> Model:
     """A model with a configuration of transformers."""
-    return Model(config=Config(_attn_implementation="flash_attention_2"), **changes)
+    return Model(config=Config(_attn_implementation="flash_attention_2"), **changes)  # type: ignore[arg-type]  # any of its fields
 
 
 def arguments(**values: object) -> SimpleNamespace:

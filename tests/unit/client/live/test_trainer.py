@@ -104,7 +104,7 @@ def test_quantised_base() -> None:
     """A 4-bit base is that of its configuration, which is no part of the model's sizes."""
     bits = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}
     model = llama(peft_config={"default": {"r": 8, "peft_type": "LORA"}})
-    model.config.quantization_config = bits
+    model.config.quantization_config = bits  # type: ignore[attr-defined]  # a fake config takes what it is given
     job = from_trainer(trainer(arguments(bf16=True), model, of="SFTTrainer", module="trl.trainer.sft_trainer"))
     assert (job["lora.base_dtype"], job["lora.double_quant"]) == ("nf4", True)
     assert "quantization_config" not in str(job["model.hf_config"])
