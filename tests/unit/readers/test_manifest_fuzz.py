@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.readers.limits import SECONDS
 from tests.unit.readers.manifest import a_job
 from tests.unit.readers.test_manifest_kinds import KINDS, POD, RUNTIME, TRAIN_JOB, object_of
 
 from peakgate.readers.files import FolderFiles, GivenFiles
 from peakgate.readers.read import UnreadableError, read_file
 
-SECONDS = 1.0
 MANIFESTS = [
     a_job(),
     TRAIN_JOB + RUNTIME,

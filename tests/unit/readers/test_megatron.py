@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.readers.launched import a_config, a_launch, launch_of, read, values
+from tests.unit.readers.limits import SECONDS
 
 from peakgate.readers.megatron import MegatronReader
 from peakgate.readers.place import DEFAULT
@@ -341,15 +342,15 @@ def test_no_words_make_it_raise(flags: list[tuple[str, list[str]]], world: int |
 @pytest.mark.parametrize("flag", ["--moe-layer-freq", "--pipeline-model-parallel-layout", "--hybrid-layer-pattern"])
 def test_patterns_unfold_within_bounds(flag: str, pattern: str) -> None:
     """Deep, long and multiplying patterns end soon."""
-    begun = time.perf_counter()
+    begun = time.process_time()
     MegatronReader().read(launch_of(["pretrain_gpt.py", *SIZES.split(), "--num-experts", "8", flag, pattern]))
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < SECONDS
 
 
 def test_a_million_words_are_read_in_time() -> None:
     """Only so many of them."""
     words = ["pretrain_gpt.py", *SIZES.split(), *["--num-layers", "7"] * 500_000]
     launch = launch_of(words)
-    begun = time.perf_counter()
+    begun = time.process_time()
     MegatronReader().read(launch)
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < SECONDS

@@ -9,13 +9,13 @@ import tracemalloc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.unit.readers.limits import SECONDS
 
 from peakgate.readers.files import FileError, GivenFiles
 from peakgate.readers.launch import Launch
 from peakgate.readers.launchers.peel import launches_of
 from peakgate.readers.shell.script import launches_of_command, launches_of_script, words_of
 
-SECONDS = 1.0
 MEBIBYTES = 200
 
 
