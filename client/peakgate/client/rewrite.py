@@ -50,9 +50,11 @@ def write_edits(found: Sequence[Written], number: int) -> list[str]:
     return write(found[number - 1])
 
 
-def print_backups(console: Console, backups: Iterable[str]) -> None:
-    """Where the files as they were lie now."""
+def print_backups(console: Console, backups: Iterable[str], unsaid: Iterable[str]) -> None:
+    """Where the files as they were lie now, and what has to be set elsewhere."""
     console.print(f"\n  Written; as it was: {', '.join(backups)}", soft_wrap=True, markup=False)
+    for each in unsaid:
+        console.print(f"  Not in the launch, set it yourself: {each}", soft_wrap=True, markup=False)
 
 
 def write(found: Written) -> list[str]:

@@ -17,6 +17,9 @@ from peakgate.readers.place import FLAG, JSON, TOML, YAML, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.write_rows import WRITES
 
+SEGMENTS, VARIABLE = "framework.expandable_segments", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+"""A field that no flag says, and the variable that does (torch docs/notes/cuda.rst)."""
+
 WRITABLE = (FLAG, YAML, JSON, TOML)
 
 
@@ -31,14 +34,39 @@ class Written:
 def write_back(reading: Reading, changes: Mapping[str, Scalar], files: Files, command: str = "") -> Written:
     """The launch with the changes in it; nothing is written to any file. `command`: the text of a launch that is a command line."""
     out = Written()
-    for edit in edits_of(reading, changes, out.unsaid):
+    home = _home(reading)
+    exports = changes.get(SEGMENTS) is True and home is not None and home.kind == FLAG
+    said = {path: value for path, value in changes.items() if not (exports and path == SEGMENTS)}
+    for edit in edits_of(reading, said, out.unsaid):
         file = edit.place.file
         try:
             before, text = out.texts.get(file) or 2 * ((files.text(file) if file else command),)
             out.texts[file] = before, _made(text, edit, reading)
         except (FileError, ValueError):
             out.unsaid.append(f"{edit.place.key}: {edit.value}")
+    if exports and home is not None:  # the last: it moves the lines behind it
+        _export(out, home.file, reading, files, command)
     return out
+
+
+def _export(out: Written, file: str, reading: Reading, files: Files, command: str) -> None:
+    """Sets the allocator's variable in front of the command that starts the program."""
+    try:
+        before, text = out.texts.get(file) or 2 * ((files.text(file) if file else command),)
+    except FileError:
+        out.unsaid.append(f"{SEGMENTS}: True")
+        return
+    if not file:
+        out.texts[file] = before, f"env {VARIABLE} {text}"
+        return
+    lines = text.split("\n")
+    at = next((number for number, line in enumerate(lines) if reading.program and reading.program in line.split()), None)
+    if at is None:
+        out.unsaid.append(f"{SEGMENTS}: True")
+        return
+    while at and lines[at - 1].rstrip().endswith("\\"):
+        at -= 1
+    out.texts[file] = before, "\n".join([*lines[:at], f"export {VARIABLE}", *lines[at:]])
 
 
 def _made(text: str, edit: Edit, reading: Reading) -> str:

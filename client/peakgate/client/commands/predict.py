@@ -14,6 +14,7 @@ from peakgate.client.options import Database, Gpu, ManyJobs, Output, OutputForm,
 if TYPE_CHECKING:
     from peakgate.client.errors import PeakgateError
     from peakgate.client.sources import Source
+    from peakgate.v1.prediction_pb2 import PredictResponse
     from peakgate.v1.training_job_pb2 import TrainingJob
 
 Brief = Annotated[bool, typer.Option("--brief", help="Verdict and peaks only: no ledger, timeline or suggestions.")]
@@ -40,8 +41,18 @@ def predict(
     with open_client(server, db) as client:
         for outcome in client.predict_each(_jobs(first or sources, gpu, sent), brief=brief):
             source = sent.popleft()
-            presenter.show(source.label, outcome if isinstance(outcome, PeakgateError) else source.checked(outcome), source.origin)
+            shown = outcome if isinstance(outcome, PeakgateError) else _with_edits(source.checked(outcome), source)
+            presenter.show(source.label, shown, source.origin)
     raise typer.Exit(presenter.finish())
+
+
+def _with_edits(answer: PredictResponse, source: Source) -> PredictResponse:
+    """The answer, each suggestion with the edit of the launch that the job was read from."""
+    if source.launch is not None and answer.suggestions:
+        from peakgate.client.rewrite import show_edits
+
+        show_edits(answer.suggestions, source.launch)
+    return answer
 
 
 def _jobs(sources: Iterable[Source], gpu: str | None, sent: deque[Source]) -> Iterator[TrainingJob | PeakgateError]:

@@ -65,5 +65,5 @@ def suggest(
     print_advice(console, source.label, advice)
     print_origin(console, source.origin)
     if write:
-        print_backups(console, write_edits(written, write))
+        print_backups(console, write_edits(written, write), written[write - 1].unsaid)
     raise typer.Exit(STATUS_OF_VERDICT[advice.prediction.verdict])

@@ -32,7 +32,7 @@ def print_suggestion(console: Console, suggestion: Suggestion, mark: str, *, rea
     indent = _INDENT + len(mark) + 1
     print_hanging(console, escape(suggestion.title), escape(mark))
     console.print(f"{' ' * indent}{_figures(suggestion)}", soft_wrap=True)
-    for line in suggestion.diff.splitlines() if suggestion.diff else assignments(suggestion):
+    for line in suggestion.diff.splitlines() if reasons and suggestion.diff else assignments(suggestion):
         console.print(f"{' ' * indent}[dim]{escape(line)}[/]", soft_wrap=True)
     if reasons and suggestion.why:
         print_hanging(console, escape(suggestion.why), "-", indent)
