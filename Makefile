@@ -27,6 +27,10 @@ $(TORCH): $(READY) tests/constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt torch numpy
 	@touch $@
 
+$(TRANSFORMERS): $(TORCH)
+	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt transformers
+	@touch $@
+
 gen: $(READY) ## regenerates the protobuf code and the Grafana dashboard
 	$(BIN)/python proto/generate.py
 	$(BIN)/python deploy/grafana/build.py
@@ -39,7 +43,7 @@ lint: $(READY) ## ruff on the code, buf on the API
 type: $(READY) ## mypy, strict
 	$(BIN)/mypy $(CODE)
 
-test: $(READY) $(if $(PEAKGATE_TEST_TORCH),$(TORCH)) lint type ## lint, type and the whole suite; PEAKGATE_TEST_TORCH=1 adds the tests that run PyTorch
+test: $(READY) $(if $(PEAKGATE_TEST_TORCH),$(TRANSFORMERS)) lint type ## lint, type and the whole suite; PEAKGATE_TEST_TORCH=1 adds the tests that run PyTorch
 	$(BIN)/python -m pytest $(T)
 
 demo: $(READY) ## shows the whole loop on real jobs and a simulated GPU
@@ -50,10 +54,6 @@ bench: $(READY) ## cost of a prediction, cold start and accuracy on published jo
 
 soak: $(READY) ## the property tests and the slow tests, for long
 	PEAKGATE_TEST_SLOW=1 $(BIN)/python -m pytest --hypothesis-profile=soak --timeout=1800 $(or $(T),$(wildcard tests/property tests/unit tests/integration))
-
-$(TRANSFORMERS): $(TORCH)
-	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt transformers
-	@touch $@
 
 gpu-check: $(TRANSFORMERS) ## compares real jobs on this machine's GPU with their predictions
 	$(BIN)/python -m tests.gpu.gpu_check
