@@ -25,7 +25,7 @@ from peakgate.memory.suggest.space import Evaluated, Space, plan_of, space_of
 from peakgate.memory.suggest.wanted import Wanted
 
 EVERYTHING = frozenset({"numerics", "objective"})
-SLOW = settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+SLOW = settings(max_examples=settings().max_examples // 10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
 def space_for(job: Job, limit: int) -> Space:

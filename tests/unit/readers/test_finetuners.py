@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from peakgate.memory.choices import CHOICES
@@ -199,7 +199,6 @@ VALUES = st.one_of(
 
 
 @pytest.mark.parametrize("name", HEADS)
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_no_command_makes_a_reader_raise(name: str, data: st.DataObject) -> None:
     """Known keys with any value, as flags and as overrides, over a file of the same."""
@@ -213,7 +212,6 @@ def test_no_command_makes_a_reader_raise(name: str, data: st.DataObject) -> None
     assert all(str(each.place) for each in found.fields.values())
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(KEYS),

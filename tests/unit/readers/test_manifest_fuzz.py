@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.readers.limits import SECONDS
 from tests.unit.readers.manifest import a_job
@@ -39,7 +39,6 @@ def tried(text: str) -> None:
     assert time.process_time() - begin < SECONDS
 
 
-@settings(deadline=None, max_examples=150)
 @given(text=st.sampled_from(MANIFESTS), data=st.data())
 def test_a_spoiled_manifest_is_read_or_refused(text: str, data: st.DataObject) -> None:
     """Words of it are replaced by what does not belong there."""
@@ -74,7 +73,6 @@ KEYS = st.sampled_from(
 TREES = st.recursive(VALUES, lambda inner: st.dictionaries(KEYS, inner | st.lists(inner, max_size=3), max_size=5), max_leaves=30)
 
 
-@settings(deadline=None, max_examples=150)
 @given(spec=TREES, kind=st.sampled_from(["Job", "TrainJob", "RayJob", "Pod", "List", "ConfigMap"]))
 def test_anything_under_a_kind_is_read_or_refused(spec: object, kind: str) -> None:
     """Keys that are known in places where they are not."""

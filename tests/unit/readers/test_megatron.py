@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.readers.launched import a_config, a_launch, launch_of, read, values
 from tests.unit.readers.limits import SECONDS
@@ -329,7 +329,6 @@ VALUES = st.one_of(
 
 
 @given(st.lists(st.tuples(NAMES, st.lists(VALUES, max_size=3)), max_size=12), st.one_of(st.none(), st.integers(1, 4096)))
-@settings(max_examples=150, deadline=None)
 def test_no_words_make_it_raise(flags: list[tuple[str, list[str]]], world: int | None) -> None:
     """Any value of any flag, several or none."""
     words = ["pretrain_gpt.py", *SIZES.split(), *(word for name, found in flags for word in (f"--{name}", *found))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.readers.launched import a_config, a_launch, launch_of, read, values
 
@@ -155,7 +155,6 @@ KEYS = st.sampled_from(
 
 
 @given(st.lists(st.tuples(KEYS, st.text(max_size=30)), max_size=10), st.text(max_size=20))
-@settings(max_examples=100, deadline=None)
 def test_no_words_make_it_raise(pairs: list[tuple[str, str]], recipe: str) -> None:
     """Any value of any key, any recipe."""
     reading = MegatronBridgeReader().read(launch_of([RUN, "--recipe", recipe, *(f"{key}={value}" for key, value in pairs)], world=8))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.readers.launched import a_config, a_launch, launch_of, read, values
 
@@ -160,7 +160,6 @@ VALUES = st.one_of(st.text(max_size=30), st.sampled_from(["${.x}", "${" * 400, "
 
 
 @given(st.lists(st.tuples(KEYS, VALUES), max_size=10), st.text(max_size=20))
-@settings(max_examples=100, deadline=None)
 def test_no_words_make_it_raise(pairs: list[tuple[str, str]], name: str) -> None:
     """Any value of any key, any config name."""
     words = ["megatron_gpt_pretraining.py", "--config-name", name, *(f"{key}={value}" for key, value in pairs)]

@@ -104,7 +104,7 @@ PIECES = st.sampled_from(
 BYTES = st.binary(max_size=300).map(lambda data: data.decode("utf-8", "replace"))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.one_of(
         st.lists(PIECES, max_size=60).map("".join),
@@ -118,7 +118,6 @@ def test_any_text_is_read(text: str) -> None:
     words_of(text)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(PIECES.map(str.strip), st.text(max_size=20)), max_size=20))
 def test_any_words_are_peeled(words: list[str]) -> None:
     """Words that a caller gives, behind any launcher."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from peakgate.readers.arguments import arguments_of
@@ -67,7 +67,6 @@ def run(launch: Launch) -> None:
         assert all((*found.warnings, *found.unread))
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     PROGRAMS,
     st.lists(st.tuples(st.sampled_from(NAMES), VALUES), max_size=12),
@@ -82,7 +81,6 @@ def test_any_words_and_files(program: str, flags: list[tuple[str, str]], trees: 
     run(Launch(words=[Stated(word, Place(kind=FLAG)) for word in words], files=files, launchers=list(launchers), launcher_flags=launchers))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(KEYS, LEAF, max_size=8), st.text(max_size=40))
 def test_any_configuration(leaves: dict[str, object], text: str) -> None:
     """A file that stands by itself, and one that is no file of its kind."""
