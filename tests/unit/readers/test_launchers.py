@@ -34,6 +34,8 @@ def world(count: int, node: int | None = None, total: int | None = None) -> dict
         ("python3.11 -u -W ignore train.py", "train.py", {}),
         ("python -m pkg.train --x", "pkg.train --x", {}),
         ("/opt/conda/bin/python -um pkg.train", "pkg.train", {}),
+        ("python -mpkg.train --x", "pkg.train --x", {}),
+        ("python -Xdev -X utf8 --check-hash-based-pycs never train.py", "train.py", {}),
         ("torchrun --nproc_per_node 8 train.py --x", "train.py --x", world(8)),
         ("torchrun --nproc-per-node=8 --nnodes=2 --node_rank 0 --rdzv_backend c10d train.py", "train.py", world(16, 8)),
         ("torchrun --standalone --nproc-per-node 4 -m pkg.train a", "pkg.train a", world(4)),

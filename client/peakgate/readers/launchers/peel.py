@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from peakgate.readers.arguments import Word
 from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
 from peakgate.readers.launchers.accelerate import accelerate, deepspeed
 from peakgate.readers.launchers.environment import note_environment, state_environment
-from peakgate.readers.launchers.flags import taken
 from peakgate.readers.launchers.resources import state_resources
 from peakgate.readers.launchers.slurm import note_slurm, slurm_options, slurm_variables
 from peakgate.readers.launchers.state import Launcher, Peel, peel_of
@@ -37,13 +37,13 @@ _SCRIPT = re.compile(r".+\.(sh|bash|sbatch|slurm)$")
 
 def python(peel: Peel) -> None:
     """`python -u script`, `python -m module`; a program text behind `-c` and what comes from its input are no program."""
-    values = {"W": 1, "X": 1, "Q": 1, "check_hash_based_pycs": 1}
-    words = peel.words[1:]
-    while words and words[0].text.startswith("-") and words[0].text not in ("-m", "-c", "-"):
-        if words[0].text.startswith("-m") and len(words[0].text) > 2:
+    at, words = 1, peel.words
+    while at < len(words) and words[at].text.startswith("-") and words[at].text not in ("-m", "-c", "-"):
+        if words[at].text.startswith("-m"):
+            words = [*words[:at], replace(words[at], value=words[at].text[2:]), *words[at + 1 :]]
             break
-        _, rest = taken(words[:1], {}, 0)
-        words = words[1 + values.get(words[0].text.lstrip("-"), 0) :] or rest
+        at += 2 if words[at].text in ("-W", "-X", "-Q", "--check-hash-based-pycs") else 1
+    words = words[at:]
     if words and words[0].text == "-m":
         words = words[1:]
     elif words and words[0].text.startswith("-"):
