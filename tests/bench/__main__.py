@@ -16,6 +16,7 @@ from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report,
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
+from tests.bench.reading import slowest_cases
 from tests.bench.suggesting import measured as suggested
 from tests.bench.suggestions import Top, out_of_memory, top
 from tests.bench.suggestions import report as suggestions_report
@@ -82,6 +83,15 @@ def suggestions() -> bool:
     return not any(top(row) is Top.FAILS for row in out_of_memory())
 
 
+def reading() -> bool:
+    """Prints what reading a launch costs, by format; whether the bar holds."""
+    bar, holds = float(BOUNDS["reading_seconds"]["bar"]), True
+    for name, case, seconds in slowest_cases():
+        holds = holds and seconds <= bar
+        print(f"{name}: {case} {seconds * 1e3:.1f} ms of CPU (bar {bar * 1e3:g} ms: {'holds' if seconds <= bar else 'BROKEN'})")
+    return holds
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "overhead": overhead,
     "coldstart": coldstart,
@@ -89,6 +99,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "accuracy": accuracy,
     "suggestions": suggestions,
     "suggesting": suggesting,
+    "reading": reading,
 }
 
 

@@ -10,6 +10,7 @@ from tests.bench.accuracy import answered_rows, traced_sets
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.overhead import KINDS, Overhead, Sample, measure_overhead, report
 from tests.bench.programs import ROOT
+from tests.bench.reading import slowest_cases
 from tests.bench.suggesting import answer_seconds, memory_mib, plans_seconds
 from tests.bench.walking import PLAIN, new_shape_seconds, new_structure_seconds, replay_seconds
 
@@ -65,6 +66,11 @@ def test_a_rejected_job_is_told_what_to_change_in_time() -> None:
 def test_a_search_takes_little_memory() -> None:
     """Beside a process that has answered a job; the narrow search."""
     assert memory_mib(thorough=False) <= float(BOUNDS["suggest_memory_mib"]["bar"])
+
+
+def test_a_launch_is_read_at_once() -> None:
+    """The slowest case of any format."""
+    assert max(seconds for _, _, seconds in slowest_cases()) <= bar("reading_seconds")
 
 
 @pytest.mark.parametrize("name", ["published_jobs", *(path.stem for path in traced_sets())])

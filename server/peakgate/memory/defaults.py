@@ -38,7 +38,7 @@ textbook | precision.recipe | deepspeed-bf16 | ML Systems, Lesson 6, section 3: 
 megatron | precision.recipe | megatron-bf16 | Megatron-LM examples/: --bf16 in every pretraining script
 torchtitan | precision.recipe | fsdp-bf16 | torchtitan config: training.mixed_precision_param = bfloat16
 torchtune | precision.recipe | bf16 | torchtune recipes/configs: dtype: bf16
-litgpt | precision.recipe | bf16 | litgpt utils.py get_default_supported_precision: bf16-true
+litgpt | precision.recipe | bf16 | litgpt config_hub/finetune: precision: bf16-true (the scripts alone: bf16-mixed, none with four bits)
 composer | precision.recipe | fsdp-bf16 | llm-foundry scripts/train/yamls: precision: amp_bf16 with fsdp_config
 deepspeed | precision.recipe | fp32 | deepspeed runtime/constants.py: BFLOAT16_ENABLED_DEFAULT = False
 * | optimizer.name | adamw | transformers training_args.py: optim = adamw_torch…
