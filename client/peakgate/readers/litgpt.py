@@ -181,9 +181,13 @@ def _world(settings: Settings, launch: Launch, reading: Reading) -> int:
     stated = settings("devices")
     nodes = max(_whole(settings, 1, "num_nodes"), 1)
     devices = _whole(settings, 0 if stated is not None else 1, "devices")
-    around = launch.around.get("parallelism.world_size")
-    if devices <= 0:
-        return around if isinstance(around, int) else 0
+    around = launch.own.get("parallelism.world_size") or launch.around.get("parallelism.world_size")
+    if stated is not None and devices <= 0:
+        if isinstance(around, int) and around > 0:
+            return around
+        if settings("quantize") is None:  # which litgpt refuses on more than one
+            reading.cannot_say(f"how many devices {stated.text[:20]} finds: state parallelism.world_size", stated.place)
+        return 0
     if stated is None and isinstance(around, int) and around > 0:
         return around
     if devices * nodes < convert.LARGEST:

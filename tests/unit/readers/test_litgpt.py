@@ -13,6 +13,7 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.litgpt import ROWS, Litgpt
 from peakgate.readers.litgpt_adapters import ADAPTED, ADAPTERS
 from peakgate.readers.litgpt_models import name_of
+from peakgate.readers.read import read_command, read_file
 
 LORA = "litgpt finetune_lora microsoft/phi-2"
 
@@ -145,3 +146,14 @@ def test_a_command_without_end_is_read_in_seconds() -> None:
     """Words beyond a limit are not looked at."""
     launch = launch_of_words(["litgpt", "finetune_lora", *(f"--x{index}={index}" for index in range(200_000))])
     assert seconds(Litgpt(), launch) < 2
+
+
+@pytest.mark.parametrize("devices", ["auto", "-1"])
+def test_devices_that_are_counted_at_run_time_are_not_guessed(devices: str) -> None:
+    """Nothing says how far the model is sharded, unless the submitter does."""
+    command = f"litgpt finetune_full checkpoints/meta-llama/Llama-2-13b-hf --devices {devices} --num_nodes 4"
+    (unread,) = read_command(command, GivenFiles({})).unread
+    assert "parallelism.world_size" in unread
+    told = read_file("job.sh", GivenFiles({"job.sh": f"#PEAKGATE parallelism.world_size=32\n{command}\n"}))
+    assert not told.unread
+    assert told.get("parallelism.sharding") == "fsdp"
