@@ -11,6 +11,9 @@ CODE := proto server agent client tests deploy examples
 # One test file or folder: make test T=tests/unit
 T ?=
 
+# Hundreds of tests start a process; without bytecode each compiles every module again, which takes longer than the test.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help dev gen lint type test demo bench soak gpu-check package
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.readers.fuzz import launch_of_words, settings_over
+from tests.unit.readers.fuzz import launch_of_words, read_soundly, settings_over
 from tests.unit.readers.words import document, launch_of, launch_of_file
 
 from peakgate.readers.composer import ROWS, Composer
 from peakgate.readers.composer_models import SIZES
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.launch import Launch
+from peakgate.readers.settings import Settings
 
 FILE = (
     "max_seq_len: 2048\nmodel:\n  name: mpt_causal_lm\nprecision: amp_bf16\n"
@@ -85,8 +86,8 @@ NAMES = {row.key for row in ROWS} | {f"model.{row.key}" for row in SIZES} | {
 
 
 @given(settings_over(NAMES), st.lists(st.text(max_size=30), max_size=6))
-def test_nothing_stumbles(settings: object, words: list[str]) -> None:
+def test_nothing_stumbles(settings: Settings, words: list[str]) -> None:
     """Any value under any name, any words."""
-    Composer().read(Launch(config=settings, config_file="x.yaml"))  # type: ignore[arg-type]
-    Composer().read(launch_of_words(["train.py", "x.yaml", *words]))
+    read_soundly(Composer(), Launch(config=settings, config_file="x.yaml"))
+    read_soundly(Composer(), launch_of_words(["train.py", "x.yaml", *words]))
     Composer().recognises(launch_of_words(["llmfoundry", *words]))

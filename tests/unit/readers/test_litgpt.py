@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.readers.fuzz import launch_of_words, seconds, settings_over
+from tests.unit.readers.fuzz import launch_of_words, read_soundly, seconds, settings_over
 from tests.unit.readers.words import document, launch_of, launch_of_file
 
 from peakgate.readers.files import GivenFiles
@@ -14,6 +14,7 @@ from peakgate.readers.litgpt import ROWS, Litgpt
 from peakgate.readers.litgpt_adapters import ADAPTED, ADAPTERS
 from peakgate.readers.litgpt_models import name_of
 from peakgate.readers.read import read_command, read_file
+from peakgate.readers.settings import Settings
 
 LORA = "litgpt finetune_lora microsoft/phi-2"
 
@@ -136,10 +137,10 @@ NAMES = {row.key for row in (*ROWS, *ADAPTERS)} | set(ADAPTED) | {
 
 
 @given(settings_over(NAMES), st.lists(st.text(max_size=30), max_size=6))
-def test_nothing_stumbles(settings: object, words: list[str]) -> None:
+def test_nothing_stumbles(settings: Settings, words: list[str]) -> None:
     """Any value under any name, any words."""
-    Litgpt().read(Launch(config=settings, config_file="x.yaml"))  # type: ignore[arg-type]
-    Litgpt().read(launch_of_words(["litgpt", "finetune_lora", *words]))
+    read_soundly(Litgpt(), Launch(config=settings, config_file="x.yaml"))
+    read_soundly(Litgpt(), launch_of_words(["litgpt", "finetune_lora", *words]))
 
 
 def test_a_command_without_end_is_read_in_seconds() -> None:

@@ -20,9 +20,10 @@ MEBIBYTES = 200
 
 
 def read(text: str) -> None:
-    """Reads a text as a script that may read itself; only FileError may be raised."""
+    """Reads a text as a script that may read itself; only FileError may be raised, and every word of a launch has its line."""
     with contextlib.suppress(FileError):
-        list(launches_of_script(text, "run.sh", GivenFiles({"run.sh": text})))
+        for launch in launches_of_script(text, "run.sh", GivenFiles({"run.sh": text})):
+            assert all(str(word.place) for word in launch.words)
 
 
 HOSTILE = {
@@ -121,4 +122,5 @@ def test_any_text_is_read(text: str) -> None:
 @given(st.lists(st.one_of(PIECES.map(str.strip), st.text(max_size=20)), max_size=20))
 def test_any_words_are_peeled(words: list[str]) -> None:
     """Words that a caller gives, behind any launcher."""
-    list(launches_of(Launch(words=words_of(words), files=GivenFiles({"x": "#!/bin/sh\nx\n"}))))
+    found = list(launches_of(Launch(words=words_of(words), files=GivenFiles({"x": "#!/bin/sh\nx\n"}))))
+    assert all(str(word.place) for launch in found for word in launch.words)

@@ -7,12 +7,13 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.readers.fuzz import launch_of_words, seconds, settings_over
+from tests.unit.readers.fuzz import launch_of_words, read_soundly, seconds, settings_over
 from tests.unit.readers.limits import SECONDS
 from tests.unit.readers.words import document, launch_of, launch_of_file
 
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.launch import Launch
+from peakgate.readers.settings import Settings
 from peakgate.readers.torchtitan import Torchtitan
 from peakgate.readers.torchtitan_configs import CONFIGS
 from peakgate.readers.torchtitan_models import FLAVORS, sizes_of
@@ -184,18 +185,17 @@ NAMES = {row.key for row in ROWS} | set(RENAMED) | set(RENAMED.values()) | {
 
 
 @given(settings_over(NAMES), st.lists(st.text(max_size=30), max_size=6))
-def test_nothing_stumbles(settings: object, words: list[str]) -> None:
+def test_nothing_stumbles(settings: Settings, words: list[str]) -> None:
     """Any value under any name, any words."""
-    Torchtitan().read(Launch(config=settings, config_file="x.toml"))  # type: ignore[arg-type]
-    Torchtitan().read(launch_of_words(["torchtitan.train", *words]))
+    read_soundly(Torchtitan(), Launch(config=settings, config_file="x.toml"))
+    read_soundly(Torchtitan(), launch_of_words(["torchtitan.train", *words]))
 
 
 @given(st.text(max_size=200))
 def test_a_config_in_python_of_any_kind(text: str) -> None:
     """It is read, never run."""
-    Torchtitan().read(
-        launch_of_words(["torchtitan.train", "--module", "m", "--config", "f"], {"m/config_registry.py": f"def f():\n    return {text}"})
-    )
+    files = {"m/config_registry.py": f"def f():\n    return {text}"}
+    read_soundly(Torchtitan(), launch_of_words(["torchtitan.train", "--module", "m", "--config", "f"], files))
 
 
 @pytest.mark.parametrize(

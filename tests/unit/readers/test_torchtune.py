@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.readers.fuzz import launch_of_words, seconds, settings_over
+from tests.unit.readers.fuzz import launch_of_words, read_soundly, seconds, settings_over
 from tests.unit.readers.words import document, launch_of, launch_of_file
 
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.launch import Launch
+from peakgate.readers.settings import Settings
 from peakgate.readers.torchtune import Torchtune
 from peakgate.readers.torchtune_configs import CONFIGS, config_of
 from peakgate.readers.torchtune_models import BLOCKS, PRESETS, feed_forward, plain
@@ -150,11 +151,11 @@ NAMES = {row.key for row in (*ROWS, *ADAPTERS)} | {
 
 
 @given(settings_over(NAMES), st.lists(st.text(max_size=30), max_size=6))
-def test_nothing_stumbles(settings: object, words: list[str]) -> None:
+def test_nothing_stumbles(settings: Settings, words: list[str]) -> None:
     """Any value under any name, any words."""
-    Torchtune().read(Launch(config=settings, config_file="x.yaml"))  # type: ignore[arg-type]
+    read_soundly(Torchtune(), Launch(config=settings, config_file="x.yaml"))
     launch = launch_of_words(["full_finetune_distributed", "--config", "llama2/7B_full", *words])
-    Torchtune().read(launch)
+    read_soundly(Torchtune(), launch)
 
 
 def test_references_that_go_round_end() -> None:
