@@ -38,10 +38,9 @@ def host_bytes(plan: Plan, states: States) -> int:
     host, formats = on_host(plan), plan.formats
     if not host:
         return 0
-    shard = plan.degrees.shard if plan.degrees.sharding != "none" else 1
-    elements, ranks = -(-states.elements // shard), min(plan.degrees.world, plan.node_gpus)
+    ranks = min(plan.degrees.world, plan.node_gpus)
     optimizer = 12 if "optimizer_states" in host else 0
     if host == ALL and plan.degrees.sharding in FSDP:
         optimizer = ITEMSIZE[formats.gradients] + ROWS[plan.optimizer].copies * ITEMSIZE[formats.optimizer_states]
-    parameters = ITEMSIZE[formats.parameters] * elements if "parameters" in host else 0
+    parameters = states.stored if "parameters" in host else 0
     return (parameters + optimizer * states.owned) * ranks

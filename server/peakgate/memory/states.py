@@ -54,6 +54,8 @@ class States:
     """Trained elements that this rank's optimizer step works on."""
     largest: int
     """Elements of the largest trained parameter."""
+    stored: int
+    """Bytes of this rank's shard of the parameters as they are stored, on the card or in the host's memory."""
     lazy_optimizer: bool = True
     """Whether optimizer states appear at the first step (torch.optim) and not at the start."""
 
@@ -77,9 +79,10 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     scales = owned * scale_bytes // row.scaled_block if row.scaled_block else 0
     optimizer = owned * row.copies * optimizer_itemsize + scales + counters
     gradient_bytes = _owned(plan, trained, "gradients") * _gradient_itemsize(plan)
-    host = on_host(plan)
+    host, stored = on_host(plan), _parameter_bytes(plan, listed)
     return States(
-        parameters=0 if "parameters" in host else _parameter_bytes(plan, listed),
+        parameters=0 if "parameters" in host else stored,
+        stored=stored,
         gradients=gradient_bytes if formats.resident_gradients else 0,
         master_weights=0 if "master_weights" in host else _owned(plan, trained, "optimizer") * ITEMSIZE[formats.master_weights],
         optimizer_states=0 if "optimizer_states" in host else optimizer,

@@ -74,3 +74,11 @@ def test_nothing_is_moved_unasked() -> None:
     for sharding in ("none", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp"):
         assert not on_host(a_plan({"parallelism.sharding": sharding}))
     assert set(ALL) == set(STATES)
+
+
+def test_a_quantised_base_is_moved_as_it_is_stored() -> None:
+    """Four bits a weight and their scales, not the format that it is computed in."""
+    lora: dict[str, Value] = {"lora.rank": 8, "lora.targets": ("all-linear",), "lora.base_dtype": "nf4"}
+    base: dict[str, Value] = {"parallelism.sharding": "fsdp", "parallelism.world_size": WORLD, "offload.parameters": "cpu"}
+    plain, narrow = predict(a_job(base, model=MODEL)), predict(a_job({**base, **lora}, model=MODEL))
+    assert plain.host_bytes > 4 * narrow.host_bytes > 4 * plain.parameters // 2

@@ -139,6 +139,7 @@ def _states(lines: list[LedgerLine], profile: Profile) -> States:
     by = {line.category: line.bytes for line in lines if line.category in ("parameters", "optimizer_states")}
     return States(
         parameters=by.get("parameters", 0),
+        stored=by.get("parameters", 0),
         gradients=0,
         master_weights=0,
         optimizer_states=by.get("optimizer_states", 0),
