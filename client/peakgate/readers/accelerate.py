@@ -10,7 +10,7 @@ from __future__ import annotations
 from peakgate.readers.arguments import Arguments
 from peakgate.readers.convert import flag, one_of, positive, whole
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import Place, Stated
+from peakgate.readers.place import DEFAULT, Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 from peakgate.readers.switches import switched_on, truth
@@ -125,11 +125,22 @@ def state_fsdp(settings: Settings, reading: Reading, place: Place) -> str:
         reading.state("offload.parameters", "cpu", offloaded)
         reading.state("offload.optimizer", "cpu", offloaded)
     if again := switched_on(settings, "fsdp_activation_checkpointing"):
+        _in_the_trainers_place(again, reading)
         reading.state("checkpointing.mode", "full", again)
         reading.state("checkpointing.reentrant", value=False, place=again)
         if host := switched_on(settings, "fsdp_activation_checkpointing_offload"):
             reading.state("offload.activations", "cpu", host)
     return sharding
+
+
+def _in_the_trainers_place(place: Place, reading: Reading) -> None:
+    """The Trainer's own checkpoints must be off beside those of FSDP (transformers trainer.py: both True is a ValueError)."""
+    own = reading.fields.get("checkpointing.mode")
+    if own is None or own.place.kind == DEFAULT:
+        return
+    if own.value != "none":
+        reading.warnings.append(f"checkpointing.mode: {own.place} and {place} are both on, which transformers refuses")
+    del reading.fields["checkpointing.mode"]
 
 
 DEEPSPEED_NAMES = {

@@ -234,6 +234,8 @@ def _optimizer(settings: Settings, kind: str, reading: Reading) -> None:
             reading.cannot_say(f"the optimizer {stated.text[:60]}", stated.place)
             return
         reading.state("optimizer.name", name, stated.place)
+    elif settings("quantize") is None:
+        reading.default("optimizer.name", "adamw", "litgpt: optimizer = AdamW")
     if kind == "pretrain":
         reading.default("optimizer.implementation", "fused", "litgpt pretrain: fused on CUDA")
 

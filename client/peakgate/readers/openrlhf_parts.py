@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from peakgate.readers.convert import always, flag, number, one_of, positive
+from peakgate.readers.convert import always, flag, one_of, positive
 from peakgate.readers.finetuners.attention import attention
 from peakgate.readers.finetuners.launched import world_of
 from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
-from peakgate.readers.finetuners.targets import state_targets
+from peakgate.readers.finetuners.ranks import state_lora
 from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, on, say, say_or_default
 from peakgate.readers.finetuners.zero import CASTS
 from peakgate.readers.launch import Launch
@@ -29,7 +29,6 @@ ROWS = (
     Row("grad_accum_dtype", "precision.gradients", one_of({"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"})),
     Row("gradient_checkpointing", "checkpointing.mode", always("full")),
 )
-LORA = (Row("lora_rank", "lora.rank", positive), Row("lora_dropout", "lora.dropout", number))
 SIZES = ("train_batch_size", "zero_stage", "lora_rank", "actor_num_nodes", "actor_num_gpus_per_node", "prompt_max_len")
 NOT_COUNTED = ("deepcompile", "enable_ema", "aux_loss_free")
 
@@ -101,13 +100,8 @@ def _degrees(settings: Settings, launch: Launch, reading: Reading) -> None:
 
 
 def _lora(settings: Settings, reading: Reading) -> None:
-    rank = settings("lora_rank")
-    if rank is None or not count(rank):
+    if not state_lora(settings, reading, f"{OWN}: target_modules"):
         return
-    apply(LORA, settings, reading)
-    named = settings("target_modules")
-    if named is None or not state_targets(named, reading):
-        reading.default("lora.targets", ["all-linear"], f"{OWN}: target_modules")
     reading.default("lora.adapter_dtype", "bfloat16", CASTS)
     if (four := settings("load_in_4bit")) is not None and on(four):
         say(reading, "lora.base_dtype", "nf4", four)

@@ -7,9 +7,9 @@ them on the host throughout), utils/fsdp_utils.py.
 
 from __future__ import annotations
 
-from peakgate.readers.convert import always, flag, number, positive
+from peakgate.readers.convert import always, flag
 from peakgate.readers.finetuners.liger import state_liger
-from peakgate.readers.finetuners.targets import state_targets
+from peakgate.readers.finetuners.ranks import state_lora
 from peakgate.readers.finetuners.values import count, not_counted, off, on, say, say_or_default
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
@@ -22,7 +22,6 @@ ENGINE = (
     Row("offload_policy", "offload.parameters", always("cpu")),
     Row("offload_policy", "offload.optimizer", always("cpu")),
 )
-LORA = (Row("lora_rank", "lora.rank", positive), Row("lora_dropout", "lora.dropout", number))
 
 
 def state_engine(settings: Settings, reading: Reading, *, strategy: str, world: int, version: int) -> None:
@@ -61,17 +60,7 @@ def state_module(settings: Settings, reading: Reading, *, loss: bool) -> None:
     reading.default("optimizer.name", "adamw", f"{OWN}/optim/fsdp.yaml")
     reading.default("optimizer.implementation", "foreach", f"{OWN}/optim/fsdp.yaml: torch.optim.AdamW")
     not_counted(("tiled_mlp.enabled", "mtp.enable_train", "lora_adapter_path"), settings, reading)
-    _lora(settings, reading)
-
-
-def _lora(settings: Settings, reading: Reading) -> None:
-    rank = settings("lora_rank")
-    if rank is None or not count(rank):
-        return
-    apply(LORA, settings, reading)
-    named = settings("target_modules")
-    if named is None or not state_targets(named, reading):
-        reading.default("lora.targets", ["all-linear"], f"{OWN}/model/hf_model.yaml")
+    state_lora(settings, reading, f"{OWN}/model/hf_model.yaml")
 
 
 def state_optimizer(settings: Settings, reading: Reading) -> None:

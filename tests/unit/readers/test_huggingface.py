@@ -311,3 +311,13 @@ def test_qlora_has_defaults_of_its_own() -> None:
         READER.read(a_launch("python qlora.py --model_name_or_path m --per_device_train_batch_size 4 --full_finetune")).get("lora.rank")
         is None
     )
+
+
+@pytest.mark.parametrize(("own", "want_warnings"), [("False", 0), ("True", 1)])
+def test_fsdps_checkpoints_stand_in_the_trainers_place(own: str, want_warnings: int) -> None:
+    """The Trainer's own are off beside them, and both on is refused by transformers."""
+    config = "distributed_type: FSDP\nfsdp_config: {fsdp_activation_checkpointing: true}\nnum_processes: 8\n"
+    start = "accelerate launch --config_file f.yaml"
+    found = read(f"--bf16 --gradient_checkpointing {own}", {"f.yaml": config}, start)
+    assert (found.get("checkpointing.mode"), found.get("checkpointing.reentrant")) == ("full", False)
+    assert len(found.warnings) == want_warnings

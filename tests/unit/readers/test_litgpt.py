@@ -158,3 +158,9 @@ def test_devices_that_are_counted_at_run_time_are_not_guessed(devices: str) -> N
     told = read_file("job.sh", GivenFiles({"job.sh": f"#PEAKGATE parallelism.world_size=32\n{command}\n"}))
     assert not told.unread
     assert told.get("parallelism.sharding") == "fsdp"
+
+
+def test_the_optimizer_is_known_without_a_word() -> None:
+    """Its default in each script; what four bits take instead is the service's to know."""
+    assert read("litgpt finetune_full microsoft/phi-2")["optimizer.name"] == "adamw"
+    assert "optimizer.name" not in read(f"{LORA} --quantize bnb.nf4")
