@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PEAKGATE = Path(sys.executable).with_name("peakgate")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -22,7 +23,7 @@ class Done:
     err: str
 
     @property
-    def objects(self) -> list[dict[str, object]]:
+    def objects(self) -> list[dict[str, Any]]:
         """Standard output as JSON Lines; fails when anything else is on it."""
         return [json.loads(line) for line in self.out.splitlines()]
 

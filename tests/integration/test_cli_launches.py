@@ -79,8 +79,8 @@ def test_read_takes_documents_and_several(manifest: Path) -> None:
     assert done.status == 2
     first, second, third = done.objects
     assert (first["format"], second["format"]) == ("stated", "job document")
-    assert second["sources"]["gpu.type"] == str(EXAMPLES / "textbook-1.3b.yaml")  # type: ignore[index]
-    assert third["error"]["reason"] == "FILE_UNREADABLE"  # type: ignore[index]
+    assert second["sources"]["gpu.type"] == str(EXAMPLES / "textbook-1.3b.yaml")
+    assert third["error"]["reason"] == "FILE_UNREADABLE"
     assert "nowhere.yaml" in done.err
 
 
@@ -104,7 +104,7 @@ def test_what_the_service_refuses_names_its_line(manifest: Path) -> None:
     for verb in ("predict", "suggest", "explain"):
         done = peakgate(verb, manifest, "--output", "jsonl")
         (error,) = (line["error"] for line in done.objects)
-        (field,) = error["fields"]  # type: ignore[index]
+        (field,) = error["fields"]
         assert (done.status, field["field"]) == (2, "gpu.type")
         assert field["description"].endswith(f"({manifest}:16 nvidia.com/gpu.product)")
     assert peakgate("predict", manifest, "--gpu", "a100-40gb").status == 0

@@ -40,7 +40,7 @@ def test_the_textbook_job(name: str, want_gb: float, want_status: int) -> None:
     """The worked example's three settings give 116.1, 51.7 and 27.0 GB; the first does not fit on 80 GB."""
     done = peakgate("predict", EXAMPLES / f"{name}.yaml", "--output", "jsonl")
     (answer,) = done.objects
-    assert round(answer["peak"]["allocated_bytes"] / GB, 1) == want_gb  # type: ignore[index]
+    assert round(answer["peak"]["allocated_bytes"] / GB, 1) == want_gb
     assert done.status == want_status
 
 
@@ -71,7 +71,7 @@ def test_every_example_is_answered(path: Path) -> None:
     done = peakgate("predict", path, "--output", "jsonl")
     assert done.status in (0, 1, 3)
     (answer,) = done.objects
-    assert answer["peak"]["allocated_bytes"] > 0  # type: ignore[index]
+    assert answer["peak"]["allocated_bytes"] > 0
 
 
 def test_json_lines_answer_in_order_with_errors_in_place() -> None:
@@ -79,7 +79,7 @@ def test_json_lines_answer_in_order_with_errors_in_place() -> None:
     stdin = lines(a_document(), "not json", a_document(modle=1), {"name": "x"}, a_document(gpu={"type": "h100-80bg"}), a_document())
     done = peakgate("predict", "-", "--output", "jsonl", stdin=stdin)
     assert done.status == 2
-    got = [line.get("verdict") or line["error"]["reason"] for line in done.objects]  # type: ignore[index]
+    got = [line.get("verdict") or line["error"]["reason"] for line in done.objects]
     assert got == ["ADMIT", "DOCUMENT_INVALID", "FIELD_INVALID", "FIELD_INVALID", "ACCELERATOR_UNKNOWN", "ADMIT"]
 
 
@@ -89,7 +89,7 @@ def test_several_hundred_lines_are_quick() -> None:
     started = time.monotonic()
     answers = peakgate("predict", "-", "--output", "jsonl", stdin=lines(*documents)).objects
     assert time.monotonic() - started < 40
-    peaks = [answer["peak"]["allocated_bytes"] for answer in answers]  # type: ignore[index]
+    peaks = [answer["peak"]["allocated_bytes"] for answer in answers]
     assert peaks[:200] == sorted(peaks[:200])
     assert peaks[0] < peaks[199]
     assert peaks[200:] == peaks[:200]
@@ -123,14 +123,14 @@ def test_a_job_without_a_card_is_undecided() -> None:
     done = peakgate("predict", "-", "--output", "jsonl", stdin=lines(a_document(gpu={})))
     (answer,) = done.objects
     assert (answer["verdict"], done.status) == ("UNDECIDED", 3)
-    assert answer["peak"]["required_bytes"] > 0  # type: ignore[index]
+    assert answer["peak"]["required_bytes"] > 0
 
 
 def test_another_card_may_be_asked_about() -> None:
     """--gpu overrides the document's card."""
     done = peakgate("predict", FLASH, "--gpu", "l4-24gb", "--output", "jsonl")
     (answer,) = done.objects
-    assert answer["capacity"]["gpu"] == "l4-24gb"  # type: ignore[index]
+    assert answer["capacity"]["gpu"] == "l4-24gb"
     assert done.status == 1
 
 
@@ -159,7 +159,7 @@ def test_bad_input_names_every_field(document: dict[str, object], want_fields: s
     """One error object with each bad field by its path and a description; status 2."""
     done = peakgate("predict", "-", "--output", "jsonl", stdin=lines(document))
     (answer,) = done.objects
-    fields = answer["error"]["fields"]  # type: ignore[index]
+    fields = answer["error"]["fields"]
     assert {field["field"] for field in fields} == want_fields
     assert all(field["description"] for field in fields)
     assert done.status == 2
@@ -210,7 +210,7 @@ def test_a_service_that_is_away_is_status_4() -> None:
     """Nobody listens: the error object stands on standard output, the status is 4."""
     done = peakgate("predict", FLASH, "--output", "jsonl", PEAKGATE_SERVER="127.0.0.1:1")
     assert done.status == 4
-    assert done.objects[0]["error"]["code"] == "UNAVAILABLE"  # type: ignore[index]
+    assert done.objects[0]["error"]["code"] == "UNAVAILABLE"
 
 
 def test_a_reader_that_leaves_is_no_verdict() -> None:

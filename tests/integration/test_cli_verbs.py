@@ -211,7 +211,7 @@ def test_a_database_that_cannot_be_used_is_status_4(url: str) -> None:
     """The error names the database and what to do; it is no verdict and no traceback."""
     done = peakgate("predict", TEXTBOOK, "--db", url, "--output", "jsonl")
     assert done.status == 4
-    assert done.objects[0]["error"]["reason"] == "STORE_UNAVAILABLE"  # type: ignore[index]
+    assert done.objects[0]["error"]["reason"] == "STORE_UNAVAILABLE"
     assert "Traceback" not in done.err
 
 

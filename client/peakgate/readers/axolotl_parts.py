@@ -247,7 +247,7 @@ def lora(settings: Settings, _: Launch, reading: Reading) -> None:
         reading.cannot_say(f"adapter {adapter.text[:60]}", adapter.place)
         return
     apply(LORA, settings, reading)
-    reading.state("lora.method", reading.fields["lora.method"].value if "lora.method" in reading.fields else "lora", adapter.place)  # type: ignore[arg-type]
+    reading.take("lora.method", Stated(reading.get("lora.method") or "lora", adapter.place))
     _targets(settings, reading)
     if (four := settings("load_in_4bit")) is not None and on(four):
         kind = settings("bnb_config_kwargs.bnb_4bit_quant_type")

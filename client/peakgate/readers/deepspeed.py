@@ -128,9 +128,9 @@ def _batch(config: Settings, launch: Launch, reading: Reading) -> None:
     micro, steps, total = (_size(config(key), key, reading) for key in (MICRO, STEPS, GLOBAL))
     ranks = _ranks(launch, reading)
     if micro is not None:
-        reading.state(MICRO_PATH, micro.value, micro.place)  # type: ignore[arg-type]
+        reading.take(MICRO_PATH, micro)
     if steps is not None:
-        reading.state(STEPS_PATH, steps.value, steps.place)  # type: ignore[arg-type]
+        reading.take(STEPS_PATH, steps)
     if total is None:
         return
     if not ranks:

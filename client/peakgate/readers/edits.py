@@ -81,10 +81,8 @@ def _in_yaml(text: str, edit: Edit) -> str:
     *parents, name = edit.place.key.split(".")
     value = _yaml_value(edit.value)
     pattern = rf"^(\s*(?:- )?[\"']?{re.escape(name)}[\"']?\s*:[ \t]*)(?:\"[^\"]*\"|'[^']*'|[^#\n]*?)([ \t]*(?:#.*)?)$"
-    if edit.place.line:
-        changed = _replaced_line(text, edit.place.line, pattern, value)
-        if changed is not None:
-            return changed
+    if changed := _replaced_line(text, edit.place.line, pattern, value):
+        return changed
     return _beside_siblings(text, edit, parents, lambda indent: f"{indent}{name}: {value}")
 
 
@@ -115,10 +113,8 @@ def _in_json(text: str, edit: Edit) -> str:
     *parents, name = edit.place.key.split(".")
     value = json.dumps(edit.value)
     pattern = rf"(\"{re.escape(name)}\"\s*:\s*)(?:\"[^\"]*\"|\[[^\]]*\]|[^,}}\s]+)()"
-    if edit.place.line:
-        changed = _replaced_line(text, edit.place.line, pattern, value)
-        if changed is not None:
-            return changed
+    if changed := _replaced_line(text, edit.place.line, pattern, value):
+        return changed
     return _beside_siblings(text, edit, parents, lambda indent: f'{indent}"{name}": {value},')
 
 
@@ -127,10 +123,8 @@ def _in_toml(text: str, edit: Edit) -> str:
     section, _, name = edit.place.key.rpartition(".")
     value = json.dumps(edit.value)
     pattern = rf"^(\s*[\"']?{re.escape(name)}[\"']?\s*=\s*)(?:\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^#\n]*?)([ \t]*(?:#.*)?)$"
-    if edit.place.line:
-        changed = _replaced_line(text, edit.place.line, pattern, value)
-        if changed is not None:
-            return changed
+    if changed := _replaced_line(text, edit.place.line, pattern, value):
+        return changed
     for number, line in enumerate(text.split("\n"), start=1):
         if re.match(rf"\s*\[\s*{re.escape(section)}\s*\]", line):
             return _inserted(text, number + 1, f"{name} = {value}")

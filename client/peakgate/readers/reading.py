@@ -37,6 +37,10 @@ class Reading:
             return  # what is stated wins over a default, whichever comes first
         self.fields[path] = Stated(value, place)
 
+    def take(self, path: str, stated: Stated) -> None:
+        """Notes a field whose value is one of a job document already."""
+        self.state(path, stated.value, stated.place)  # type: ignore[arg-type]  # a Stated may hold anything; this one holds a field's value
+
     def default(self, path: str, value: Value, whose: str) -> None:
         """Notes what a framework does when nothing is said; what is stated wins."""
         self.state(path, value, Place(kind=DEFAULT, key=whose))
@@ -56,7 +60,7 @@ class Reading:
         """Takes over what another reading found; its values win."""
         self.forget_other_models(other)
         for path, stated in other.fields.items():
-            self.state(path, stated.value, stated.place)  # type: ignore[arg-type]
+            self.take(path, stated)
         self.checkpoint = other.checkpoint or self.checkpoint
         self.warnings += other.warnings
         self.unread += [each for each in other.unread if each not in self.unread]

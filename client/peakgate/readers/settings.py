@@ -15,7 +15,7 @@ from peakgate.readers.place import JSON, TOML, YAML, Place, Stated
 try:
     from yaml import CSafeLoader as _SafeLoader
 except ImportError:  # a PyYAML that was built without libyaml
-    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
+    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]  # the same class in Python
 
 MOST_NODES = 50_000
 """Of a document: an anchor that is repeated nine levels deep stands for a billion."""

@@ -49,11 +49,12 @@ def _rollout_lengths(settings: Settings, reading: Reading) -> None:
         reading.state(TARGET, completion, answer.place)
     else:
         reading.default(TARGET, completion, "TRL grpo_config.py: max_completion_length")
-    whole = _size(settings("vllm_max_model_length") or settings("vllm_max_model_len"))
+    longest = settings.first("vllm_max_model_length", "vllm_max_model_len")
+    whole = _size(longest)
     if prompt is not None and _size(prompt):
         reading.state(LENGTH, _size(prompt) + completion, prompt.place)
-    elif whole > completion:
-        reading.state(LENGTH, whole, (settings("vllm_max_model_length") or settings("vllm_max_model_len")).place)  # type: ignore[union-attr]
+    elif longest is not None and whole > completion:
+        reading.state(LENGTH, whole, longest.place)
     else:
         reading.default(LENGTH, 512 + completion, "TRL grpo_config.py until 0.28: max_prompt_length=512, and the answer")
     reading.default(PACKED, value=False, whose="TRL: prompts and answers are padded")

@@ -39,7 +39,7 @@ def _set(node: Any, path: list[str], value: Value) -> Any:
         return replace(node, **{name: value})
     child = getattr(node, name)
     if child is None:
-        child = _part(type(node), name)()  # type: ignore[arg-type]
+        child = _part(type(node), name)()  # type: ignore[arg-type]  # every node of a job is a dataclass
     return replace(node, **{name: _set(child, rest, value)})
 
 

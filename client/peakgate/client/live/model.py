@@ -51,7 +51,8 @@ def _state_own(inner: object, wrappers: list[str], outer: object, reading: Readi
     sharding = _state_sharding(inner, wrappers, reading)
     settings = model_settings(inner)
     dtype = dtype_of(each for _, each in parameters_of(inner) if is_trained(each)) if not attribute(inner, "peft_config") else ""
-    dtype = dtype or str(settings("dtype").value if settings("dtype") else "")  # type: ignore[union-attr]
+    if not dtype and (configured := settings("dtype")) is not None:
+        dtype = str(configured.value)
     word = AUTOCAST.get(str(plain(autocast)), "")
     under = attribute(outer, "mixed_precision.param_dtype") if sharding == "fsdp" else None
     word = word or AUTOCAST.get(str(plain(under)), "")

@@ -127,7 +127,7 @@ def _state_memory(pods: Pods, asked: Sequence[Asked], reading: Reading) -> None:
     for container, each in zip(pods.containers(), asked, strict=True):
         memory = memory_of(container) if each.gpus else None
         if memory is not None:
-            reading.state("node.host_memory_bytes", memory.value, memory.place)  # type: ignore[arg-type]  # a whole number
+            reading.take("node.host_memory_bytes", memory)
             return
 
 

@@ -49,7 +49,7 @@ class Options:
             except ValueError as error:
                 self.reading.warnings.append(f"{name}: {stated.text[:80]!r} cannot be read ({stated.place}): {error}")
                 self.known[name] = None
-        return self.known[name]  # type: ignore[return-value]
+        return self.known[name]  # type: ignore[return-value]  # a name is always converted by the same function
 
     def whole(self, name: str) -> int | None:
         """A whole number above 0."""

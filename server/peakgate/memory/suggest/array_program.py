@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from peakgate.memory.allocator import MIB, OWN_SEGMENT_FROM, ROUND, SEGMENT_ROUND
 from peakgate.memory.forms import added
+from peakgate.memory.program import ROUNDED as SCALAR_ROUNDED
 from peakgate.memory.program import Program, made_of
 from peakgate.memory.trace import Comparison, Monomial, Terms
 
@@ -131,9 +132,7 @@ def _block(name: str, of: str, _: str) -> list[str]:
 
 
 ROUNDED: dict[str, Callable[[str, str, str], list[str]]] = {
+    **SCALAR_ROUNDED,
     "block": _block,
-    "floor": lambda name, of, by: [f"{name} = ({of}) // ({by})"],
-    "ceil": lambda name, of, by: [f"{name} = -(-({of}) // ({by}))"],
     "bits": lambda name, of, _: [f"{name} = bits({of})"],
-    "power": lambda name, of, _: [f"{name} = 1 << ({of})"],
 }
