@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 
 from tests.bench.accuracy import Json, at, rows
 
@@ -171,9 +172,9 @@ def changed(document: Mapping[str, object], suggestion: Suggestion) -> dict[str,
     out = copy.deepcopy(dict(document))
     for path, value in suggestion.changes.items():
         *parts, name = path.split(".")
-        part = out
+        part: dict[str, Any] = out
         for key in parts:
-            part = part.setdefault(key, {})  # type: ignore[assignment]
+            part = part.setdefault(key, {})
         part[name] = plain_value(value)
     return out
 

@@ -188,7 +188,7 @@ def test_fifty_thousand_plans_take_ten_milliseconds() -> None:
     for _ in range(15):
         start = process_time()
         answer = step_time(plan, sizes, card_of())  # kept to the next one, so that the process keeps its memory
-        assert answer.total.shape == (PLANS,)  # type: ignore[attr-defined]
+        assert answer.total.shape == (PLANS,)  # type: ignore[attr-defined]  # an array of the plans
         seconds.append(process_time() - start)
     assert min(seconds) < 0.010
 

@@ -50,7 +50,7 @@ def place(kind: str, text: str, key: str, file: str) -> Place:
 )
 def test_a_setting_gets_its_value_and_all_else_stays(kind: str, text: str, file: str, key: str, value: object) -> None:
     """Whether it stood there or not, comments included."""
-    after = edited(text, [Edit(place(kind, text, key, file), value)])  # type: ignore[arg-type]
+    after = edited(text, [Edit(place(kind, text, key, file), value)])  # type: ignore[arg-type]  # the parameters are scalars
     before, now = read_settings(text, file).leaves, read_settings(after, file).leaves
     assert now.pop(key).value == value
     before.pop(key, None)
@@ -73,7 +73,7 @@ SCRIPT = "#!/bin/bash\ntorchrun --nproc_per_node 8 train.py \\\n  --micro-batch-
 )
 def test_a_flag_is_replaced_on_its_line(line: int, flag: str, value: object, want: str) -> None:
     """The rest of the script is as it was."""
-    after = edited(SCRIPT, [Edit(Place(kind=FLAG, key=flag, file="r.sh", line=line), value)])  # type: ignore[arg-type]
+    after = edited(SCRIPT, [Edit(Place(kind=FLAG, key=flag, file="r.sh", line=line), value)])  # type: ignore[arg-type]  # the parameters are scalars
     assert after.split("\n")[line - 1] == want
     assert [each for index, each in enumerate(after.split("\n"), 1) if index != line] == [
         each for index, each in enumerate(SCRIPT.split("\n"), 1) if index != line

@@ -25,7 +25,7 @@ from peakgate.readers.ms_swift import MsSwift
 from peakgate.readers.openrlhf import OpenRlhf
 from peakgate.readers.place import FLAG, Place, Stated
 from peakgate.readers.reading import Reading
-from peakgate.readers.settings import read_settings
+from peakgate.readers.settings import Settings, read_settings
 from peakgate.readers.verl import Verl
 
 PLACE = Place(kind=FLAG, key="--x")
@@ -117,10 +117,11 @@ def test_values_that_cannot_be_read_are_nothing() -> None:
 
 
 @pytest.mark.parametrize("files", [AXOLOTL, LLAMA_FACTORY, MS_SWIFT], ids=["axolotl", "llamafactory", "ms-swift"])
-def test_every_file_that_a_trainer_brings_along_has_a_stage(files: dict[str, object]) -> None:
+def test_every_file_that_a_trainer_brings_along_has_a_stage(files: dict[str, Settings]) -> None:
     """The number in its name."""
     for name, config in files.items():
-        stage = config("zero_optimization.stage")  # type: ignore[operator]
+        stage = config("zero_optimization.stage")
+        assert stage is not None
         assert str(stage.value) in name
 
 

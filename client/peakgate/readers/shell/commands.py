@@ -60,6 +60,7 @@ class Commands:
         return self.command(Simple([], [], 0), [], fields)
 
     def simple(self, node: Simple) -> str:
+        """Does a command as it is written: assignments, a test, or words to expand. Returns how it ends (walking.py)."""
         assignments, at = [], 0
         while at < len(node.words) and assignment_of(node.words[at]) is not None:
             assignments.append(node.words[at])
@@ -80,6 +81,7 @@ class Commands:
         return self.command(node, assignments, fields_of(words, self.shell))
 
     def test(self, words: list[RawWord]) -> str:
+        """What `[ … ]` of the words is; a variable that nothing sets is empty in it."""
         asked: list[Asked] = []
         for word in words:
             value = text_value(word.parts, self.shell)
@@ -98,6 +100,7 @@ class Commands:
         return name.isidentifier() and name not in self.shell.variables
 
     def exists(self, path: str) -> bool:
+        """Whether a file or folder is among those that the script sees."""
         if self.seen().is_folder(path):
             return True
         try:
@@ -107,6 +110,7 @@ class Commands:
         return True
 
     def command(self, node: Simple, assignments: list[RawWord], fields: list[Value]) -> str:
+        """Does a command of expanded words: a move of the shell, a function, a tool that starts no training, or a start."""
         while len(fields) > 1 and fields[0] and not any(segment.known for segment in fields[0]):
             fields = fields[1:]  # a launcher by a variable that nobody set
         if not fields:
@@ -143,6 +147,7 @@ class Commands:
         return [*fields, (Segment(name, node.line, self.shell.file),)]
 
     def start(self, node: Simple, assignments: list[RawWord], fields: list[Value]) -> None:
+        """Notes a command that the script would start, with the variables that it would get."""
         shell = self.shell.copy()
         for word in assignments:
             assign(word, shell, exported=True)
@@ -158,6 +163,7 @@ class Commands:
         self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), warnings))
 
     def call(self, body: Node, arguments: list[Value]) -> str:
+        """Walks a function with its arguments; one that calls itself too deep is not known."""
         if self.shell.depth >= DEEPEST_CALL:
             return UNKNOWN
         before, self.shell.arguments = self.shell.arguments, arguments

@@ -33,7 +33,7 @@ def test_a_walk_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def counting(*args: object) -> object:
         compiled.append(args)
-        return compile_rank(*args)  # type: ignore[arg-type]
+        return compile_rank(*args)  # type: ignore[arg-type]  # whatever it is called with
 
     monkeypatch.setattr(rank_figures, "compile_rank", counting)
     monkeypatch.setattr(rank_figures, "MOST_WALKS", 0)  # a few plans would be walked

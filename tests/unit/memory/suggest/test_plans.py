@@ -20,7 +20,7 @@ LARGER = a_transformer(layers=16, hidden_size=2048, ffn_hidden_size=8192, vocab_
 
 def on_a_card(job: Job, size: int, **wanted: object) -> Plans:
     """The plans for a card that holds so many bytes."""
-    return plans_of(job, lambda _: size, Wanted(**wanted))  # type: ignore[arg-type]
+    return plans_of(job, lambda _: size, Wanted(**wanted))  # type: ignore[arg-type]  # fields of Wanted
 
 
 def on_a_smaller_card(job: Job, share: float = 0.9, **wanted: object) -> Plans:
