@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 
 from peakgate.agent.peaks import Allocator, Flag, JobEvent, PeakKey, PeakRow, PhasePeak
 
@@ -35,7 +36,9 @@ EVENT_KEY = ", ".join(EVENT_KEY_COLUMNS)
 SCHEMA_VERSION = 2
 """In the file's user_version. A file of another version is put aside."""
 SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS peaks (id INTEGER PRIMARY KEY AUTOINCREMENT, version INTEGER NOT NULL, {KEY}, {DATA}, UNIQUE ({KEY}));
+CREATE TABLE IF NOT EXISTS peaks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, version INTEGER NOT NULL, checksum INTEGER NOT NULL DEFAULT 0, {KEY}, {DATA}, UNIQUE ({KEY})
+);
 CREATE TABLE IF NOT EXISTS events ({EVENT_KEY}, time REAL NOT NULL, UNIQUE ({EVENT_KEY}));
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
@@ -53,11 +56,14 @@ ON CONFLICT ({KEY}) DO UPDATE SET
     phases = CASE WHEN excluded.phases IN ('', phases) THEN phases ELSE merge_phases(phases, excluded.phases) END
 """
 COUNT_UP = "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value RETURNING value"
+BYTES = ", ".join(f"CAST({column} AS BLOB)" for column in (*KEY_COLUMNS, *DATA_COLUMNS))
+"""As bytes, because what was flipped need not be text any more."""
+SEAL = f"UPDATE peaks SET checksum = checksum_of({BYTES}) WHERE version >= ?"
+"""After MERGE: SQLite does not notice a flipped bit inside a value, and one in `job` would move a peak to another job."""
 OLDEST = "SELECT cluster, boot_id FROM peaks WHERE version <= :latest ORDER BY version LIMIT 1"
-BATCH = f"""
-SELECT id, version, {KEY}, {DATA} FROM peaks
-WHERE version <= :latest AND (cluster, boot_id) = ({OLDEST}) ORDER BY version LIMIT :limit
-"""
+IN_BATCH = f"FROM peaks WHERE version <= :latest AND (cluster, boot_id) = ({OLDEST}) ORDER BY version LIMIT :limit"
+BATCH = f"SELECT id, version, {KEY}, {DATA} {IN_BATCH}"
+DELETE_DAMAGED = f"DELETE FROM peaks WHERE id IN (SELECT id {IN_BATCH}) AND checksum <> checksum_of({BYTES})"
 DELETE_PEAK = "DELETE FROM peaks WHERE id = ? AND version = ?"
 INSERT_EVENT = f"INSERT OR IGNORE INTO events ({EVENT_KEY}, time) VALUES ({', '.join('?' * (len(EVENT_KEY_COLUMNS) + 1))})"
 SELECT_EVENTS = f"SELECT {EVENT_KEY}, time FROM events ORDER BY time"
@@ -94,6 +100,11 @@ def phases_of(text: str) -> tuple[PhasePeak, ...]:
     """The opposite of `text_of_phases`."""
     found: dict[str, list[int]] = json.loads(text) if text else {}
     return tuple(PhasePeak(phase=name, allocated_bytes=pair[0], reserved_bytes=pair[1]) for name, pair in found.items())
+
+
+def checksum_of(*values: bytes | None) -> int:
+    """CRC-32 of a row's values; a function of the database, for SEAL."""
+    return zlib.crc32(repr(values).encode())
 
 
 def merge_phases(one: str, other: str) -> str:

@@ -19,7 +19,7 @@ from peakgate.agent.node_agent import NodeAgent
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_module import load_pynvml
 from peakgate.agent.options import Options
-from peakgate.agent.spool import Spool, open_spool
+from peakgate.agent.spool import Spool
 
 SYSTEM_SPOOL = Path("/var/lib/peakgate/agent.db")
 
@@ -108,7 +108,7 @@ def _log_to_stderr() -> None:
 
 def _opened(path: Path) -> Spool:
     try:
-        return open_spool(path)
+        return Spool(path=path)
     except (OSError, sqlite3.Error) as error:
         raise UsageError(f"the spool {path} cannot be opened: {error}", remedy="Name one that this user may write with --spool") from error
 

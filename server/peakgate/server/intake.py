@@ -39,7 +39,7 @@ class Refusal:
 
 
 def accept(sample: PeakSample, node: NodeInfo, *, received_us: int) -> PeakRow | Refusal:
-    """The row to store, or the first reason against it. Times that are not stated are the moment of receipt."""
+    """The row to store, or the first reason against it. Times that are not stated, or lie ahead, are the moment of receipt."""
     for check in CHECKS:
         refusal = check(sample, node)
         if refusal is not None:
@@ -137,9 +137,9 @@ def _row(sample: PeakSample, node: NodeInfo, received_us: int) -> PeakRow:
         step=sample.step,
         torch_allocated_bytes=sample.torch_allocated_bytes,
         torch_reserved_bytes=sample.torch_reserved_bytes,
-        first_us=from_timestamp(sample.first_time) if sample.HasField("first_time") else received_us,
-        last_us=from_timestamp(sample.last_time) if sample.HasField("last_time") else received_us,
-        peak_us=from_timestamp(sample.peak_time) if sample.HasField("peak_time") else received_us,
+        first_us=_moment(sample, "first_time", received_us),
+        last_us=_moment(sample, "last_time", received_us),
+        peak_us=_moment(sample, "peak_time", received_us),
         samples=sample.samples,
         gaps=sample.gaps,
         flags=_flags(sample),
@@ -175,6 +175,11 @@ def phases_of(sample: PeakSample, row: PeakRow) -> list[PhasePeakRow]:
         )
         for each in sample.phases
     ]
+
+
+def _moment(sample: PeakSample, name: str, received_us: int) -> int:
+    """A time that is not stated, or that a clock ahead of ours states, is the moment of receipt: nothing was seen after it."""
+    return min(from_timestamp(getattr(sample, name)), received_us) if sample.HasField(name) else received_us
 
 
 CHECKS = (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.agent.builders import GIB, START, a_key, a_row, an_event, with_pid
 
 from peakgate.agent.peaks import Allocator, Flag, PeakRow, PhasePeak
-from peakgate.agent.spool import Spool, SpooledPeak, open_spool
+from peakgate.agent.spool import Spool, SpooledPeak
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_damaged_file_is_put_aside(tmp_path: Path) -> None:
     """Watching goes on with a new file; the damaged one is kept for a person to look at."""
     path = tmp_path / "agent.db"
     path.write_bytes(b"SQLite format 3\0" + random.Random(1).randbytes(5000))
-    spool = open_spool(path, wall=lambda: 1.0)
+    spool = Spool(path=path, wall=lambda: 1.0)
     spool.put(rows=[a_row()])
     assert len(rows(spool)) == 1
     spool.close()
@@ -246,7 +246,7 @@ def test_a_spool_of_another_version_is_put_aside(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE peaks (id)")
     connection.close()
-    spool = open_spool(path, wall=lambda: START)
+    spool = Spool(path=path, wall=lambda: START)
     spool.put(rows=[a_row()])
     assert spool.waiting() == 1
     spool.close()
