@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from peakgate.server.clock import from_timestamp
 from peakgate.server.store.records import FLAGS, PHASES, SOURCES, PeakRow, PhasePeakRow
@@ -177,7 +178,7 @@ def phases_of(sample: PeakSample, row: PeakRow) -> list[PhasePeakRow]:
     ]
 
 
-def _moment(sample: PeakSample, name: str, received_us: int) -> int:
+def _moment(sample: PeakSample, name: Literal["first_time", "last_time", "peak_time"], received_us: int) -> int:
     """A time that is not stated, or that a clock ahead of ours states, is the moment of receipt: nothing was seen after it."""
     return min(from_timestamp(getattr(sample, name)), received_us) if sample.HasField(name) else received_us
 
