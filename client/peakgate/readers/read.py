@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from peakgate.readers.degrees import warn_of_degrees
 from peakgate.readers.files import FileError, Files
 from peakgate.readers.launch import Launch
 from peakgate.readers.manifests.read import is_manifest, launches_of_manifest
@@ -69,6 +70,7 @@ def read_launch(launch: Launch) -> Reading:
             reading.merge(reader.read(launch))
             reading.merge(launch.around)
             _take_own(launch, reading)
+            warn_of_degrees(reading)
             return reading
     what = launch.path or launch.config_file or "an empty command"
     names = ", ".join(reader.name for reader in READERS)
