@@ -15,6 +15,10 @@ from peakgate.readers.settings import Settings, read_settings
 from peakgate.readers.shell.values import Budget
 
 
+KNOWN_SCRIPTS = ("run_train.sh", "run_llama_train.sh")
+"""Scripts that a reader knows when they are not at hand: torchtitan's (run_train.sh of each age)."""
+
+
 @dataclass(slots=True)
 class Peel:
     """`words`: what is left, the next launcher or the program first; the rest as in a Launch."""
