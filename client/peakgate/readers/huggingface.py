@@ -76,7 +76,8 @@ class HuggingFace:
         """What its arguments say."""
         reading = Reading()
         settings = settings_of(launch, reading)
-        reading.default("framework.name", "huggingface", "scripts of transformers' Trainer")
+        own_loop = launch.program.endswith("_no_trainer.py")
+        reading.default("framework.name", "huggingface", "scripts of accelerate" if own_loop else "scripts of transformers' Trainer")
         name_model(settings, launch.files, reading)
         read_arguments(settings, reading)
         state_lengths(settings, reading, launch.program)
@@ -85,7 +86,7 @@ class HuggingFace:
         mixed = read_placement(settings, outside, launch, reading)
         if read_adapters(settings, reading, dtype=half(mixed)) is not None:
             state_cast_adapters(reading)
-        if launch.program.endswith("_no_trainer.py"):
+        if own_loop:
             reading.default("optimizer.implementation", "foreach", "torch.optim.AdamW: foreach when none is named")
         return reading
 

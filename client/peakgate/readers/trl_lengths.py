@@ -11,7 +11,7 @@ from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 from peakgate.readers.switches import switched_on, truth
-from peakgate.readers.trl_methods import COUNTED, NOW, before
+from peakgate.readers.trl_methods import COUNTED, NOW, before, module_of
 
 LENGTH, TARGET, PACKED, KIND = "batch.sequence_length", "batch.target_length", "batch.packed", "batch.sequence_length_is"
 
@@ -25,8 +25,8 @@ def state_lengths(method: str, settings: Settings, reading: Reading) -> None:
     size = _size(stated)
     if stated is not None and size:
         reading.state(LENGTH, size, stated.place)
-    elif stated is None and method in COUNTED:
-        reading.default(LENGTH, 1024, f"TRL {method}_config.py: max_length=1024")
+    elif stated is None and method in COUNTED and method != "ppo":  # whose prompts are not cut
+        reading.default(LENGTH, 1024, f"{module_of(method)}_config.py: max_length=1024")
     packing = settings("packing")
     free = switched_on(settings, "padding_free")
     on = truth(packing) is True
@@ -48,7 +48,7 @@ def _rollout_lengths(settings: Settings, reading: Reading) -> None:
     if answer is not None and _size(answer):
         reading.state(TARGET, completion, answer.place)
     else:
-        reading.default(TARGET, completion, "TRL grpo_config.py: max_completion_length")
+        reading.default(TARGET, completion, "TRL trainer/grpo_config.py: max_completion_length")
     longest = settings.first("vllm_max_model_length", "vllm_max_model_len")
     whole = _size(longest)
     if prompt is not None and _size(prompt):
@@ -56,7 +56,7 @@ def _rollout_lengths(settings: Settings, reading: Reading) -> None:
     elif longest is not None and whole > completion:
         reading.state(LENGTH, whole, longest.place)
     else:
-        reading.default(LENGTH, 512 + completion, "TRL grpo_config.py until 0.28: max_prompt_length=512, and the answer")
+        reading.default(LENGTH, 512 + completion, "TRL trainer/grpo_config.py until 0.28: max_prompt_length=512, and the answer")
     reading.default(PACKED, value=False, whose="TRL: prompts and answers are padded")
     reading.default(KIND, "cap", "TRL: answers end where they end")
 

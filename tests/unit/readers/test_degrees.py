@@ -11,7 +11,7 @@ MEGATRON = (
     "torchrun --nproc_per_node 8 --nnodes {nodes} pretrain_gpt.py --num-layers 96 --hidden-size 12288 --num-attention-heads 96 "
     "--micro-batch-size 1 --tensor-model-parallel-size 8 --pipeline-model-parallel-size 16"
 )
-TITAN = 'torchrun --nproc_per_node 6 -m torchtitan.train --job.config_file job.toml'
+TITAN = "torchrun --nproc_per_node 6 -m torchtitan.train --job.config_file job.toml"
 
 
 @pytest.mark.parametrize(("nodes", "want"), [(1, 1), (15, 1), (16, 0), (32, 0)])
