@@ -63,4 +63,4 @@ def without_unknown_models(job: TrainingJob, error: PeakgateError, source: Sourc
 
 def _model(job: TrainingJob, path: str) -> Model:
     """The model whose preset a path names: the trained one, or another of the method."""
-    return job.model if path == "model.preset" else getattr(job.method, path.split(".")[1])  # type: ignore[no-any-return]
+    return job.model if path == "model.preset" else getattr(job.method, path.split(".")[1])
