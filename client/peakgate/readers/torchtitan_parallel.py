@@ -101,11 +101,11 @@ def _sharding(settings: Settings, degrees: Degrees, reading: Reading) -> None:
     explicit = settings("parallelism.data_parallel_shard_degree")
     alone, copied = ("none", "ddp") if shards == 1 else ("fsdp", "hsdp")
     word = copied if degrees.replicate > 1 else alone
-    if stated is None and word == "fsdp":
-        return
     place = (settings("parallelism.data_parallel_replicate_degree") if degrees.replicate > 1 else None) or explicit or stated
     if place is None:
-        reading.default("parallelism.sharding", word, "torchtitan on one data parallel rank")
+        if shards:
+            ranks = "one data parallel rank" if shards == 1 else "several data parallel ranks"
+            reading.default("parallelism.sharding", word, f"torchtitan on {ranks}")
         return
     reading.state("parallelism.sharding", word, place.place)
     if shards > 1 and (word == "hsdp" or whole(settings, "parallelism.data_parallel_shard_degree", -1, Reading()) > 0):
