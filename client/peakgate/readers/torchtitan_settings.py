@@ -12,6 +12,7 @@ from peakgate.readers import convert
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Row
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import truth
 
 RENAMED = {
     "training.batch_size": "training.local_batch_size",
@@ -74,10 +75,7 @@ def current(settings: Settings) -> Settings:
 def switched(settings: Settings, path: str) -> Stated | None:
     """A switch that is on."""
     stated = settings(path)
-    try:
-        return stated if stated is not None and convert.flag(stated) else None
-    except ValueError:
-        return None
+    return stated if truth(stated) else None
 
 
 def whole(settings: Settings, key: str, otherwise: int, reading: Reading) -> int:

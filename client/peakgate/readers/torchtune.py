@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from peakgate.readers import torchtune_settings
 from peakgate.readers.arguments import MOST_WORDS, overrides_of
-from peakgate.readers.convert import LARGEST, flag, positive, whole
+from peakgate.readers.convert import LARGEST, positive, whole
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading, apply
 from peakgate.readers.references import resolved
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import truth
 from peakgate.readers.torchtitan_settings import words_of
 from peakgate.readers.torchtune_configs import config_of
 from peakgate.readers.torchtune_models import BLOCKS, PRESETS, SIZES, TIED, feed_forward, is_adapted, is_quantised, plain
@@ -206,7 +207,7 @@ def _adapters(settings: Settings, recipe: str, reading: Reading) -> None:
     targets = words_of(listed)
     for key, names in (("apply_lora_to_mlp", ("gate_proj", "up_proj", "down_proj")), ("apply_lora_to_output", ("lm_head",))):
         stated = settings(f"model.{key}")
-        if stated is not None and _on(stated):
+        if stated is not None and truth(stated):
             targets += names
     place = (listed or component).place
     if targets:
@@ -214,17 +215,10 @@ def _adapters(settings: Settings, recipe: str, reading: Reading) -> None:
     apply(torchtune_settings.ADAPTERS, settings, reading)
     reading.default("lora.rank", 8, "torchtune's builders: lora_rank = 8")
     base = settings("model.quantize_base")
-    if is_quantised(component.text) or (base is not None and _on(base)):
+    if is_quantised(component.text) or truth(base):
         reading.state("lora.base_dtype", "nf4", (base or component).place)
     if "full" in recipe and "lora" not in recipe:
         reading.warnings.append(f"lora: {recipe} trains every parameter of a model with adapters ({component.place})")
-
-
-def _on(stated: Stated) -> bool:
-    try:
-        return flag(stated)
-    except ValueError:
-        return False
 
 
 def _degree(settings: Settings, key: str, reading: Reading) -> int | None:
