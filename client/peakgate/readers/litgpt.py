@@ -51,8 +51,6 @@ OPTIMIZERS = {
     "pagedadamw": "paged-adamw",
     "pagedadamw8bit": "paged-adamw-8bit",
 }
-
-
 CONSTANTS = ("micro_batch_size", "batch_size", "devices", "lora_r", "lora_dropout", *ADAPTED)
 
 
@@ -91,14 +89,20 @@ class Litgpt:
         _optimizer(settings, kind, reading)
         adapters_of(settings, kind, reading)
         _sharding(settings, kind, world, age, reading)
-        if reading.get("batch.sequence_length") is not None:
-            exact = kind == "pretrain"
-            reading.default(
-                "batch.sequence_length_is", "exact" if exact else "cap", "litgpt's data: joined" if exact else "litgpt's data: padded"
-            )
-        if kind == "pretrain":
-            reading.default("framework.compile", not age.script or age is SCRIPTS["tinyllama"], f"{age.whose}: torch.compile(model)")
+        _pretraining(kind, age, reading)
         return reading
+
+
+def _pretraining(kind: str, age: Age, reading: Reading) -> None:
+    """Texts are joined to full sequences and the model is compiled; examples of the others are padded (litgpt data/base.py:
+    get_sft_collate_fn)."""
+    joined = kind == "pretrain"
+    if reading.get("batch.sequence_length") is not None:
+        whose = f"litgpt's data: {'joined' if joined else 'padded'}"
+        reading.default("batch.sequence_length_is", "exact" if joined else "cap", whose)
+    if joined:
+        compiled = not age.script or age is SCRIPTS["tinyllama"]
+        reading.default("framework.compile", compiled, f"{age.whose}: torch.compile(model)")
 
 
 def _kind(launch: Launch) -> tuple[str, Age, list[Stated]]:
