@@ -159,7 +159,7 @@ def deepspeed_settings(settings: Settings, launch: Launch, reading: Reading) -> 
         return file_of(launch, file, reading)
     out = Settings({name: stated for key, name in DEEPSPEED_NAMES.items() if (stated := settings(key)) is not None})
     if out("zero_optimization.stage") is None:
-        out.override("zero_optimization.stage", Stated(2, Place(kind="default", key="accelerate DeepSpeedPlugin: zero_stage=2")))
+        out.override("zero_optimization.stage", Stated(2, Place(kind=DEFAULT, key="accelerate DeepSpeedPlugin: zero_stage=2")))
     return out
 
 

@@ -16,7 +16,7 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.litgpt_adapters import ADAPTED, adapters_of
 from peakgate.readers.litgpt_ages import SCRIPTS, SUBCOMMANDS, TODAY, Age
 from peakgate.readers.litgpt_models import model_of
-from peakgate.readers.place import DEFAULT, Place, Stated
+from peakgate.readers.place import DEFAULT, PYTHON, Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 
@@ -154,7 +154,7 @@ def _constants(launch: Launch) -> Settings:
     for number, line in enumerate(text.splitlines(), start=1):
         match = re.match(r"(\w+)\s*(?::\s*\w+\s*)?=\s*([\w.\-]+)\s*(#.*)?$", line)
         if match and match[1] in CONSTANTS:
-            found.override(match[1], Stated(match[2], Place(kind="python", key=match[1], file=launch.path, line=number)))
+            found.override(match[1], Stated(match[2], Place(kind=PYTHON, key=match[1], file=launch.path, line=number)))
     return found
 
 

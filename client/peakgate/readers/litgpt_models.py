@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from peakgate.readers import convert
 from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import Place, Stated
+from peakgate.readers.place import JSON, Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 
@@ -85,7 +85,7 @@ def _local(stated: Stated, launch: Launch, reading: Reading) -> bool:
         return False
     if not isinstance(config, dict):
         return False
-    reading.state("model.hf_config", config, Place(kind="json", file=path))
+    reading.state("model.hf_config", config, Place(kind=JSON, file=path))
     return True
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from peakgate.readers import convert
 from peakgate.readers.launch import Launch
 from peakgate.readers.launchers.state import KNOWN_SCRIPTS
-from peakgate.readers.place import Place, Stated
+from peakgate.readers.place import DEFAULT, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 from peakgate.readers.torchtitan_pipeline import pipeline_of
@@ -55,7 +55,7 @@ def _world(launch: Launch, reading: Reading) -> int:
         if isinstance(known, int) and known > 0:
             return known
     if launch.program in KNOWN_SCRIPTS:
-        ngpu = launch.environment("NGPU") or Stated(8, Place(kind="default", key=f"torchtitan's {launch.program}: NGPU"))
+        ngpu = launch.environment("NGPU") or Stated(8, Place(kind=DEFAULT, key=f"torchtitan's {launch.program}: NGPU"))
         count = whole(Settings({"NGPU": ngpu}), "NGPU", 8, reading)
         if count > 0:
             for path in ("parallelism.world_size", "gpu.count", "node.gpus"):

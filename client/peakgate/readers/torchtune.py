@@ -13,7 +13,7 @@ from peakgate.readers import torchtune_settings
 from peakgate.readers.arguments import MOST_WORDS, overrides_of
 from peakgate.readers.convert import LARGEST, positive, whole
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import Place, Stated
+from peakgate.readers.place import DEFAULT, LAUNCHER, Place, Stated
 from peakgate.readers.reading import Reading, apply
 from peakgate.readers.references import resolved
 from peakgate.readers.settings import Settings
@@ -133,7 +133,7 @@ def _names(recipe: str, part: str) -> bool:
 
 def _method(recipe: str, settings: Settings, reading: Reading) -> None:
     """The recipe's own method, or its loss's; what it holds beside the model is said or not said."""
-    place = Place(kind="launcher", key=f"tune run {recipe}") if recipe else Place(kind="default", key="torchtune")
+    place = Place(kind=LAUNCHER, key=f"tune run {recipe}") if recipe else Place(kind=DEFAULT, key="torchtune")
     method = next((word for part, word in METHODS.items() if _names(recipe, part)), "sft")
     loss = settings.first("kd_loss._component_", "loss._component_")
     if method == "sft" and loss is not None:

@@ -12,7 +12,7 @@ import re
 
 from peakgate.readers.convert import number
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import Place
+from peakgate.readers.place import DEFAULT, Place
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 from peakgate.readers.switches import switched_on, truth
@@ -189,7 +189,7 @@ def _generation(settings: Settings, reading: Reading) -> None:
 
 
 def _default(whose: str) -> Place:
-    return Place(kind="default", key=whose)
+    return Place(kind=DEFAULT, key=whose)
 
 
 def _distillation(settings: Settings, reading: Reading, place: Place) -> None:
