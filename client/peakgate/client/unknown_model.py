@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from peakgate.client.errors import PeakgateError
 from peakgate.client.sources import Source
-from peakgate.readers.place import DIRECTIVE
 from peakgate.v1.training_job_pb2 import Model, TrainingJob
 
 Answer = TypeVar("Answer")
@@ -49,11 +48,11 @@ def without_unknown_models(job: TrainingJob, error: PeakgateError, source: Sourc
     """
     if error.reason != UNKNOWN or source.launch is None:
         return None
-    unnamed = TrainingJob()
+    reading, unnamed = source.launch.reading, TrainingJob()
     unnamed.CopyFrom(job)
     for path, description in error.fields:
-        stated = source.launch.reading.fields.get(path)
-        if stated is None or stated.place.kind == DIRECTIVE:
+        stated = reading.fields.get(path)
+        if stated is None or path in reading.own:
             return None
         unnamed.unread.append(f"{description}, {HELP} ({stated.place})")
         model = _model(unnamed, path)

@@ -18,6 +18,12 @@ SCRIPT = """#!/bin/bash
 torchrun --nproc_per_node 8 run_clm.py --do_train --model_name_or_path my-org/llama-3.1-8c --per_device_train_batch_size 2 --block_size 512
 """
 
+POD = """apiVersion: v1
+kind: Pod
+metadata: {name: a, annotations: {peakgate.io/spec: "model: {preset: my-org/llama-3.1-8c}"}}
+spec: {containers: [{name: train, image: train, command: [python, train_of_nobody.py]}]}
+"""
+
 
 def a_source(folder: Path, text: str, name: str = "train.sh") -> Source:
     """The job of a file, on a card."""
@@ -63,8 +69,9 @@ def test_a_reward_model_that_is_not_known_is_not_left_out(tmp_path: Path) -> Non
     [
         ("job.yaml", "model: {preset: my-org/llama-3.1-8c}\nbatch: {micro_batch_size: 1, sequence_length: 512}\n"),
         ("train.sh", SCRIPT.format(own="#PEAKGATE model.preset=my-org/llama-3.1-8c")),
+        ("pod.yaml", POD),
     ],
-    ids=["a job document", "a line of the submitter's own"],
+    ids=["a job document", "a line of the submitter's own", "an annotation"],
 )
 def test_a_name_that_the_submitter_wrote_for_us_is_an_error(tmp_path: Path, name: str, text: str) -> None:
     """It was written as a name of the catalogue, so it is a mistake."""
