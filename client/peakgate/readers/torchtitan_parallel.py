@@ -78,7 +78,7 @@ def _degrees(settings: Settings, world: int, reading: Reading) -> Degrees:
         reading.warnings.append(f"parallelism: the degrees come to {shard * fixed} GPUs and the launch to {world}: torchtitan refuses that")
     elif shard <= 0:
         shard = world // fixed if world and world % fixed == 0 else 0
-        if world and not shard:
+        if world and not shard and world % (fixed // replicate) == 0:  # of the other degrees every reading is warned (degrees.py)
             reading.warnings.append(
                 f"parallelism: the degrees come to multiples of {fixed} GPUs and the launch to {world}: torchtitan refuses that"
             )

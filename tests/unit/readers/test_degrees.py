@@ -29,7 +29,16 @@ def test_another_format_as_well() -> None:
     """The degrees of a config file, and the processes of a command."""
     toml = '[model]\nname = "llama3"\nflavor = "8B"\n[parallelism]\ntensor_parallel_degree = 4\n'
     found = read_command(TITAN, GivenFiles({"job.toml": toml}))
-    assert any("6 (" in each and "tensor 4 (job.toml:5 parallelism.tensor_parallel_degree)" in each for each in found.warnings)
+    (warning,) = found.warnings
+    assert "6 (" in warning
+    assert "tensor 4 (job.toml:5 parallelism.tensor_parallel_degree)" in warning
+
+
+def test_copies_that_do_not_divide_are_told_by_the_format() -> None:
+    """They are no degree of the model's own."""
+    toml = '[model]\nname = "llama3"\nflavor = "8B"\n[parallelism]\ndata_parallel_replicate_degree = 4\n'
+    (warning,) = read_command(TITAN, GivenFiles({"job.toml": toml})).warnings
+    assert "torchtitan refuses" in warning
 
 
 def test_what_the_submitter_says_settles_it() -> None:
