@@ -15,6 +15,7 @@ from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.references import resolved
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import switched_on, truth
 
 NAME = "composer"
 MODELS = ("mpt_causal_lm", "hf_causal_lm", "hf_prefix_lm", "hf_t5")
@@ -139,14 +140,6 @@ def _batch(settings: Settings, world: int, reading: Reading) -> None:
         reading.state("batch.gradient_accumulation_steps", max(-(-whole // ranks // size), 1), total.place)
 
 
-def _on(settings: Settings, key: str) -> bool:
-    stated = settings(key)
-    try:
-        return stated is not None and convert.flag(stated)
-    except ValueError:
-        return False
-
-
 def _fsdp(settings: Settings, world: int, reading: Reading) -> None:
     """Without a config, or on one GPU, nothing is sharded and nothing is rebuilt."""
     if not settings.under(FSDP).leaves or world == 1:
@@ -155,6 +148,17 @@ def _fsdp(settings: Settings, world: int, reading: Reading) -> None:
         for path in ("checkpointing.reentrant", "framework.fsdp.limit_all_gathers", "offload.activations"):
             reading.fields.pop(path, None)
         return
+    _strategy(settings, reading)
+    _checkpoints(settings, reading)
+    if place := switched_on(settings, f"{FSDP}.cpu_offload"):
+        for path in ("offload.parameters", "offload.optimizer"):
+            reading.state(path, "cpu", place)
+    kind = settings(f"{FSDP}.state_dict_type")
+    if kind is not None and kind.text == "full":
+        reading.state("save.full_state_dict", True, kind.place)
+
+
+def _strategy(settings: Settings, reading: Reading) -> None:
     strategy = settings(f"{FSDP}.sharding_strategy")
     if strategy is not None:
         word, reshards = SHARDING.get(strategy.text.strip(), ("", None))
@@ -164,20 +168,17 @@ def _fsdp(settings: Settings, world: int, reading: Reading) -> None:
             reading.state("parallelism.sharding", word, strategy.place)
         if reshards is not None:
             reading.state("framework.fsdp.reshard_after_forward", reshards, strategy.place)
+
+
+def _checkpoints(settings: Settings, reading: Reading) -> None:
     checkpoint = settings(f"{FSDP}.activation_checkpointing")
     if checkpoint is not None:
-        on = _on(settings, f"{FSDP}.activation_checkpointing")
+        on = truth(checkpoint) is True
         reading.state("checkpointing.mode", "full" if on else "none", checkpoint.place)
         if on:
             reading.default("checkpointing.reentrant", True, "composer: activation_checkpointing_reentrant")
         else:
             reading.fields.pop("checkpointing.reentrant", None)
-    if _on(settings, f"{FSDP}.cpu_offload"):
-        for path in ("offload.parameters", "offload.optimizer"):
-            reading.state(path, "cpu", settings.leaves[f"{FSDP}.cpu_offload"].place)
-    kind = settings(f"{FSDP}.state_dict_type")
-    if kind is not None and kind.text == "full":
-        reading.state("save.full_state_dict", True, kind.place)
 
 
 def _precision(settings: Settings, world: int, reading: Reading) -> None:

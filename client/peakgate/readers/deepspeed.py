@@ -139,17 +139,14 @@ def _batch(config: Settings, launch: Launch, reading: Reading) -> None:
         return
     known = int(str(micro.value)) if micro else 0, int(str(steps.value)) if steps else 0
     whole_batch = int(str(total.value))
-    if all(known):
-        if known[0] * known[1] * ranks != whole_batch:
-            reading.warnings.append(
-                f"{GLOBAL} {whole_batch} ({total.place}) is not {MICRO} {known[0]} x {STEPS} {known[1]} x {ranks} data parallel ranks"
-            )
-        return
-    per_rank = whole_batch // ranks
-    if known[0]:
-        _derived(reading, STEPS_PATH, per_rank // known[0], total)
-    else:
-        _derived(reading, MICRO_PATH, per_rank // (known[1] or 1), total)
+    if all(known) and known[0] * known[1] * ranks != whole_batch:
+        reading.warnings.append(
+            f"{GLOBAL} {whole_batch} ({total.place}) is not {MICRO} {known[0]} x {STEPS} {known[1]} x {ranks} data parallel ranks"
+        )
+    elif known[0] and not known[1]:
+        _derived(reading, STEPS_PATH, whole_batch // ranks // known[0], total)
+    elif not known[0]:
+        _derived(reading, MICRO_PATH, whole_batch // ranks // (known[1] or 1), total)
 
 
 def _derived(reading: Reading, path: str, value: int, total: Stated) -> None:

@@ -10,7 +10,6 @@ import re
 from dataclasses import replace
 
 from peakgate.readers.arguments import overrides_of
-from peakgate.readers.convert import flag
 from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
 from peakgate.readers.megatron_bridge_lora import read_lora, state_formats
@@ -23,6 +22,7 @@ from peakgate.readers.megatron_core.read import read_core
 from peakgate.readers.place import DEFAULT, FLAG, YAML, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
+from peakgate.readers.switches import truth
 
 SECTIONS = (
     "model",
@@ -214,17 +214,9 @@ def _method(options: Options, launch: Launch, recipe: Recipe | None, name: str, 
     fine = adapters or any(each in task for each in ("sft", "finetune"))
     if fine or "pretrain" in task:
         options.reading.state("method.name", "sft" if fine else "pretrain", place)
-    elif (tuned := options("finetune")) is not None and flag_of(tuned):
+    elif (tuned := options("finetune")) is not None and truth(tuned):
         options.reading.state("method.name", "sft", tuned.place)
-    if fine and (packs := stated.first(*PACKS)) is not None and not flag_of(packs):
+    if fine and (packs := stated.first(*PACKS)) is not None and not truth(packs):
         options.reading.state("batch.packed", False, packs.place)
         options.reading.state("batch.sequence_length_is", "cap", packs.place)
     read_lora(options, stated, place, on=adapters, method="dora" if "dora" in task else "lora")
-
-
-def flag_of(stated: Stated) -> bool:
-    """A switch, false where it cannot be read."""
-    try:
-        return flag(stated)
-    except ValueError:
-        return False

@@ -7,11 +7,11 @@ defaults are ms-swift's: a distributed optimizer, selective recomputation of the
 from __future__ import annotations
 
 from peakgate.readers.convert import flag, number, one_of, positive
-from peakgate.readers.finetuners.launched import world_of
+from peakgate.readers.finetuners.launched import Part, world_of
 from peakgate.readers.finetuners.targets import state_targets
 from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default, words
 from peakgate.readers.launch import Launch
-from peakgate.readers.ms_swift_parts import METHODS, Part, model, tuning
+from peakgate.readers.ms_swift_parts import METHODS, model, tuning
 from peakgate.readers.reading import Reading, Row, Scalar, apply
 from peakgate.readers.settings import Settings
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from peakgate.readers.convert import flag, number, one_of, positive
 from peakgate.readers.files import FileError
 from peakgate.readers.finetuners.attention import attention
 from peakgate.readers.finetuners.fsdp import by_accelerates_names, state_fsdp
-from peakgate.readers.finetuners.launched import world_of
+from peakgate.readers.finetuners.launched import Part, world_of
 from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
@@ -22,7 +20,6 @@ from peakgate.readers.place import YAML, Place, Stated
 from peakgate.readers.reading import Reading, Row, Scalar, apply
 from peakgate.readers.settings import Settings, read_settings
 
-Part = Callable[[Settings, Launch, Reading], None]
 OWN = "ms-swift"
 
 TYPES = {

@@ -6,7 +6,6 @@ A flag is taken for what its name says in transformers (`training_args.py`), tor
 from __future__ import annotations
 
 from peakgate.readers.accelerate import accelerate_settings
-from peakgate.readers.convert import positive
 from peakgate.readers.huggingface import read_placement
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import DTYPES
@@ -14,8 +13,16 @@ from peakgate.readers.named_model import NAMES, name_model
 from peakgate.readers.not_training import state_other_method, trains
 from peakgate.readers.peft import base_of, read_adapters
 from peakgate.readers.place import Place
-from peakgate.readers.plain_flags import BATCHES, MICRO_BATCHES, SEQUENCES, state_checkpoints, state_micro_batch, state_sequence
-from peakgate.readers.reading import Reading, Row, apply
+from peakgate.readers.plain_flags import (
+    BATCHES,
+    MICRO_BATCHES,
+    SEQUENCES,
+    state_checkpoints,
+    state_first,
+    state_micro_batch,
+    state_sequence,
+)
+from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 from peakgate.readers.switches import switched_on
 from peakgate.readers.trainer import OPTIMIZERS, state_attention
@@ -66,8 +73,7 @@ class Plain:
         state_other_method(launch, settings, reading)
         state_micro_batch(settings, reading)
         state_sequence(settings, reading)
-        name = next((each for each in STEPS if settings(each) is not None), STEPS[0])
-        apply([Row(name, "batch.gradient_accumulation_steps", positive)], settings, reading)
+        state_first(settings, STEPS, "batch.gradient_accumulation_steps", reading)
         state_checkpoints(settings, reading)
         state_attention(settings, reading)
         if accelerated:
@@ -76,11 +82,15 @@ class Plain:
             _sharding(settings, reading)
             _precision(settings, reading)
         _optimizer(settings, reading)
-        if place := switched_on(settings, "compile", "torch_compile", "use_compile"):
-            reading.state("framework.compile", value=True, place=place)
+        _compile(settings, reading)
         read_adapters(settings, reading, dtype="")
         _quantised(settings, reading)
         return reading
+
+
+def _compile(settings: Settings, reading: Reading) -> None:
+    if place := switched_on(settings, "compile", "torch_compile", "use_compile"):
+        reading.state("framework.compile", value=True, place=place)
 
 
 def _precision(settings: Settings, reading: Reading) -> None:

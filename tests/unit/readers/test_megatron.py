@@ -178,11 +178,21 @@ def test_latent_attention_takes_megatrons_defaults() -> None:
         ("--vocab-size 50257", 50257),
         ("--vocab-size 151643 --make-vocab-size-divisible-by 1187 --tensor-model-parallel-size 2", 151936),
         ("--padded-vocab-size 128256 --vocab-size 1", 128256),
-        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B", None),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B", 128256),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/Qwen3-30B-A3B/", 151669),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model our/llama-30b", None),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model our/model --vocab-file vocab.json", None),
+        ("--tokenizer-type GPTSentencePieceTokenizer --tokenizer-model tokenizer.model", None),
+        ("--tokenizer-type NullTokenizer", None),
+        ("--tokenizer-type GPT2BPETokenizer --make-vocab-size-divisible-by 1 --tensor-model-parallel-size 8", 50264),
+        ("--tokenizer-type GPT2BPETokenizer --vocab-size 1000", 1000),
+        ("--tokenizer-type TikTokenizer --tokenizer-model tok.json", 131072),
+        ("--vocab-file $VOCAB --merge-file $MERGES", 50257),
+        ("", None),
     ],
 )
 def test_the_vocabulary(flags: str, want: int | None) -> None:
-    """Padded here only to another multiple than 128; a tokenizer's own size is not known, and its name is no model."""
+    """Padded here only to another multiple than 128; a well-known tokenizer's own size, and its name is no model."""
     found = fields(flags)
     assert found.get("model.transformer.vocab_size") == want
     assert "model.preset" not in found

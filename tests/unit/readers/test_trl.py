@@ -193,3 +193,32 @@ def test_a_config_file_that_stands_by_itself() -> None:
     found = READER.read(launch)
     assert (found.get("method.name"), found.get("method.reference"), found.get("lora.rank")) == ("dpo", "adapter", 16)
     assert not READER.recognises(Launch(config=read_settings(f"stage: dpo\n{text}", "dpo.yaml"), config_file="dpo.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("command", "want_length", "want_reentrant"),
+    [
+        ("trl dpo", "trainer/dpo_config.py", "trainer/dpo_trainer.py"),
+        ("trl kto", "trainer/kto_config.py", "trainer/kto_trainer.py"),
+        ("python gkd.py", "trainer/sft_config.py", "trainer/sft_trainer.py"),
+        ("python orpo.py", "experimental/orpo/orpo_config.py", "experimental/orpo/orpo_trainer.py"),
+    ],
+)
+def test_defaults_are_those_of_the_methods_own_files(command: str, want_length: str, want_reentrant: str) -> None:
+    """Each method has a config and a trainer of its own."""
+    found = read(f"{command} {MODEL}")
+    assert want_length in str(found.fields["batch.sequence_length"].place)
+    assert want_reentrant in str(found.fields["checkpointing.reentrant"].place)
+
+
+def test_ppo_has_no_limit_of_its_own() -> None:
+    """Prompts are not cut, so no length is made up."""
+    assert read(f"python ppo.py {MODEL}").get("batch.sequence_length") is None
+
+
+def test_adapters_of_orpo_keep_their_checkpoints_under_zero3() -> None:
+    """Only the trainers under trainer/ force reentrant ones."""
+    files = {"z3.json": '{"zero_optimization": {"stage": 3}}'}
+    flags = f"{MODEL} --use_peft --deepspeed z3.json"
+    assert read(f"python orpo.py {flags}", files).get("checkpointing.reentrant") is False
+    assert read(f"python dpo.py {flags}", files).get("checkpointing.reentrant") is True

@@ -13,7 +13,7 @@ from peakgate.readers.launchers.accelerate import accelerate, deepspeed
 from peakgate.readers.launchers.environment import note_environment, state_environment
 from peakgate.readers.launchers.resources import state_resources
 from peakgate.readers.launchers.slurm import note_slurm, slurm_options, slurm_variables
-from peakgate.readers.launchers.state import Launcher, Peel, peel_of
+from peakgate.readers.launchers.state import KNOWN_SCRIPTS, Launcher, Peel, peel_of
 from peakgate.readers.launchers.torchrun import colossalai, composer, mpi, torchrun, tune
 from peakgate.readers.launchers.wrappers import WRAPPERS, assigned, env
 from peakgate.readers.place import LAUNCHER, VARIABLE, Place, Stated
@@ -199,7 +199,8 @@ def _of_file(peel: Peel, rest: Sequence[Word], words: list[Word], options: list[
         note_directives(text, path, peel.resources, peel.warnings, peel.own, options)
         yield from _commands(peel, text, _shell(peel, path, rest[1:]))
     except FileError as error:
-        peel.warnings.append(f"{path} {error}: what it starts is not known")
+        if path.rpartition("/")[2] not in KNOWN_SCRIPTS:
+            peel.warnings.append(f"{path} {error}: what it starts is not known")
         peel.words = words
         yield _finished(peel)
 

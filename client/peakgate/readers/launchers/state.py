@@ -14,6 +14,9 @@ from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
 from peakgate.readers.shell.values import Budget
 
+KNOWN_SCRIPTS = ("run_train.sh", "run_llama_train.sh")
+"""Scripts that a reader knows when they are not at hand: torchtitan's (run_train.sh of each age)."""
+
 
 @dataclass(slots=True)
 class Peel:
