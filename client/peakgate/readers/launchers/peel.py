@@ -222,6 +222,7 @@ def _shell(peel: Peel, path: str, arguments: Sequence[Word] | None) -> Shell:
     shell = shell_of(peel.environment, path)
     shell.depth, shell.budget = peel.depth, peel.budget
     shell.arguments = None if arguments is None else [_value(word) for word in arguments]
+    shell.variables |= {name: variable for name, variable in peel.unsure.items() if name not in shell.variables}
     for name, text in _variables(peel).items():
         if name not in shell.variables:
             shell.give(name, text)
@@ -251,6 +252,7 @@ def _commands(peel: Peel, text: str, shell: Shell, line: int = 1, file: str | No
 def _inside(peel: Peel, started: Started) -> Peel:
     inner = peel.copy(list(started.words), started.environment, started.files)
     inner.warnings += started.warnings
+    inner.unsure = started.unsure
     return inner
 
 

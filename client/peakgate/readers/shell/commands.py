@@ -17,7 +17,7 @@ from peakgate.readers.shell.lexer import parts_of
 from peakgate.readers.shell.moves import MOVES
 from peakgate.readers.shell.script_files import ScriptFiles, placed
 from peakgate.readers.shell.tokens import Arithmetic, Block, Node, RawWord, Redirect, Simple
-from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, Value, known, text_of, word_of
+from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, Value, Variable, known, text_of, word_of
 from peakgate.readers.shell.walking import FALSE, FUNCTION, STARTED, TRUE, UNKNOWN, LeftError
 
 
@@ -29,6 +29,8 @@ class Started:
     environment: Settings
     files: Files
     warnings: list[str] = field(default_factory=list)
+    unsure: dict[str, Variable] = field(default_factory=dict)
+    """Exported variables of which a part is not known."""
 
 
 class Commands:
@@ -160,7 +162,7 @@ class Commands:
             return
         warnings = list(dict.fromkeys(segment.doubt for field in fields for segment in field if segment.doubt))
         self.shell.budget.spend(characters=100 * len(shell.variables), commands=20)
-        self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), warnings))
+        self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), warnings, shell.unsure()))
 
     def call(self, body: Node, arguments: list[Value]) -> str:
         """Walks a function with its arguments; one that calls itself too deep is not known."""

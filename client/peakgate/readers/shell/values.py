@@ -122,6 +122,15 @@ class Shell:
                 found.override(name, variable_stated(name, value))
         return found
 
+    def unsure(self) -> dict[str, Variable]:
+        """The exported variables of which a part is not known here: a command in them is known all the same."""
+        return {name: variable for name, variable in self.variables.items() if variable.exported and not _sure(variable)}
+
+
+def _sure(variable: Variable) -> bool:
+    value = variable.elements.get("0")
+    return variable.array or value is None or known(value)
+
 
 def variable_stated(name: str, value: Value) -> Stated:
     """A variable with the place where it is given."""
