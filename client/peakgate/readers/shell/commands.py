@@ -15,6 +15,7 @@ from peakgate.readers.shell.expand import fields_of, text_value
 from peakgate.readers.shell.ignored import IGNORED
 from peakgate.readers.shell.lexer import parts_of
 from peakgate.readers.shell.moves import MOVES
+from peakgate.readers.shell.reads import read_into
 from peakgate.readers.shell.script_files import ScriptFiles, placed
 from peakgate.readers.shell.tokens import Arithmetic, Block, Node, RawWord, Redirect, Simple
 from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, Value, Variable, known, text_of, word_of
@@ -121,8 +122,8 @@ class Commands:
         name = text_of(fields[0])
         if name in MOVES:
             status = MOVES[name](self, fields[1:])
-            if name == "read":
-                self.read_from(node, fields[1:])
+            if name == "read" and (here := input_of(node)) is not None:
+                read_into(node, fields[1:], self.here_value(here), self.shell)
             return status
         if name in self.shell.functions:
             return self.call(self.shell.functions[name], fields[1:])
@@ -131,13 +132,6 @@ class Commands:
             return UNKNOWN if name in ("grep", "which", "nvidia-smi", "pgrep") else STARTED
         self.start(node, assignments, self.given_script(node, fields))
         return STARTED
-
-    def read_from(self, node: Simple, arguments: list[Value]) -> None:
-        """`read NAME <<EOF`: the lines behind it are the value of the last name (with one name, and `-d ''`, all of them)."""
-        here = input_of(node)
-        names = [text_of(value) for value in arguments if text_of(value).isidentifier()]
-        if here is not None and len(names) == 1:
-            self.shell.set(names[0], self.here_value(here))
 
     def given_script(self, node: Simple, fields: list[Value]) -> list[Value]:
         """`sbatch <<EOF`: the script that it gets as its input, as a file."""
