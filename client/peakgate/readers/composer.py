@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from peakgate.readers import convert
 from peakgate.readers.arguments import overrides_of
+from peakgate.readers.composer_compute import state_compute
 from peakgate.readers.composer_models import model_of
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import Stated
@@ -19,6 +20,8 @@ from peakgate.readers.settings import Settings
 NAME = "composer"
 MODELS = ("mpt_causal_lm", "hf_causal_lm", "hf_prefix_lm", "hf_t5")
 FSDP = "fsdp_config"
+INJECTED = "parameters"
+"""The section of a run of MosaicML's platform that becomes the file (llm-foundry mcli/*.yaml)."""
 
 OPTIMIZERS = {
     "decoupled_adamw": "adamw",
@@ -60,7 +63,7 @@ class Composer:
 
     def recognises(self, launch: Launch) -> bool:
         """A YAML file with LLM Foundry's models, by itself or behind its script or command."""
-        if _is_foundry(launch.config):
+        if _is_foundry(launch.config) or _is_foundry(launch.config.under(INJECTED)):
             return True
         if launch.program == "llmfoundry":
             return len(launch.words) > 1 and launch.words[1].text == "train"
@@ -74,7 +77,8 @@ class Composer:
         reading.default("framework.name", NAME, "this reader")
         model_of(settings, reading)
         apply(ROWS, settings, reading)
-        world = launch.around.get("parallelism.world_size")
+        state_compute(launch.config.under("compute"), reading)
+        world = launch.around.get("parallelism.world_size") or reading.get("gpu.count")
         world = world if isinstance(world, int) and world > 0 else 0
         _data(settings, reading)
         _batch(settings, world, reading)
@@ -98,6 +102,7 @@ def _settings(launch: Launch, reading: Reading) -> Settings:
     """The file, with its variables, and overrides."""
     named = _file(launch)
     settings = launch.config if named is None else launch.settings_of(named.text, reading)
+    settings = settings.under(INJECTED) if settings.has(INJECTED) and not _is_foundry(settings) else settings
     settings = settings.merged(overrides_of(launch.words[1:]))
     found = resolved(settings)
     length = found("variables.max_seq_len")
@@ -210,6 +215,10 @@ def _optimizer(settings: Settings, reading: Reading) -> None:
 
 
 def _runtime(settings: Settings, reading: Reading) -> None:
+    segments = settings("expandable_segments")  # utils/config_utils.py TrainConfig: on unless it is switched off
+    apply((Row("expandable_segments", "framework.expandable_segments", convert.flag),), settings, reading)
+    if segments is None:
+        reading.default("framework.expandable_segments", True, "llm-foundry's TrainConfig")
     if settings.has("compile_config"):
         first = next(stated for path, stated in settings.leaves.items() if path.startswith("compile_config"))
         if first.value is not None:
