@@ -48,6 +48,7 @@ class DeepSpeed:
         """What the script's common flags and the configuration say."""
         reading = Reading()
         settings = settings_of(launch, reading)
+        settings = Settings({key: stated for key, stated in settings.leaves.items() if not deepspeed_config.is_auto(stated)})
         config = settings if is_config(settings) else deepspeed_of(settings, launch, reading)
         reading.default("framework.name", "deepspeed", "scripts that call deepspeed.initialize")
         name_model(settings, launch.files, reading)
@@ -60,6 +61,8 @@ class DeepSpeed:
         state_attention(settings, reading)
         state_checkpoints(settings, reading)
         _activations(config, reading)
+        if place := switched_on(settings, "deepspeed_transformer_kernel"):
+            reading.cannot_say("DeepSpeed's own kernel of a layer", place)
         if read_adapters(settings, reading, dtype=dtype) is not None:
             state_cast_adapters(reading)
         return reading
@@ -69,6 +72,7 @@ DEGREES = (
     Row("tensor_model_parallel_size", "parallelism.tensor", positive),
     Row("pipeline_model_parallel_size", "parallelism.pipeline", positive),
     Row("pipe_parallel_size", "parallelism.pipeline", positive),
+    Row("model_parallel_size", "parallelism.tensor", positive),  # gpt-neox megatron/neox_arguments/neox_args.py
     Row("pipeline_parallel_size", "parallelism.pipeline", positive),
     Row("pp_size", "parallelism.pipeline", positive),
     Row("ds_sequence_parallel_size", "parallelism.context", positive),

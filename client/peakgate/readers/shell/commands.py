@@ -86,20 +86,24 @@ class Commands:
     def test(self, words: list[RawWord]) -> str:
         """What `[ … ]` of the words is; a variable that nothing sets is empty in it."""
         asked: list[Asked] = []
+        empty = any(word.plain in ("-z", "-n") or not word.written for word in words)
         for word in words:
             value = text_value(word.parts, self.shell)
             unset = [
                 segment for segment in value if not segment.known and segment.text.startswith("$") and not segment.text.startswith("$(")
             ]
-            is_unset = bool(unset) and all(self.is_unset(segment.text) for segment in unset)
+            is_unset = bool(unset) and all(self.is_unset(segment.text, default=empty) for segment in unset)
             text = "".join(segment.text for segment in value if segment.known) if is_unset else text_of(value)
             asked.append(Asked(text, known(value) or is_unset, any(part.quoted for part in word.parts)))
         result = decided(asked, self.exists, lambda name: name in self.shell.variables)
         return UNKNOWN if result is None else TRUE if result else FALSE
 
-    def is_unset(self, text: str) -> bool:
-        """Whether a name is a variable that nothing sets: in a test it is empty, as it is where the job starts."""
+    def is_unset(self, text: str, *, default: bool) -> bool:
+        """Whether a name is a variable that nothing sets: in a test it is empty, as it is where the job starts. `default`: the test asks
+        whether something is empty, so that an argument that nobody gave is, as in `${1:-default}`."""
         name = text.strip("${}")
+        if name.isdigit():
+            return default and self.shell.arguments is None
         return name.isidentifier() and name not in self.shell.variables
 
     def exists(self, path: str) -> bool:
