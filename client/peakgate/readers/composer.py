@@ -91,7 +91,8 @@ class Composer:
 
 def _is_foundry(config: Settings) -> bool:
     name = config("model.name")
-    return name is not None and name.text in MODELS and config("max_seq_len") is not None
+    generates = config.has("input_lengths") or config.has("output_lengths")  # scripts/inference/benchmarking/yamls
+    return not generates and name is not None and name.text in MODELS and config("max_seq_len") is not None
 
 
 def _file(launch: Launch) -> Stated | None:

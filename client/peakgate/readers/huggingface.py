@@ -81,6 +81,7 @@ class HuggingFace:
         read_arguments(settings, reading)
         state_lengths(settings, reading, launch.program)
         state_other_method(launch, settings, reading)
+        state_context(settings, reading)
         outside = accelerate.accelerate_settings(launch, reading)
         mixed = read_placement(settings, outside, launch, reading)
         if read_adapters(settings, reading, dtype=half(mixed)) is not None:
@@ -97,6 +98,14 @@ def state_cast_adapters(reading: Reading) -> None:
         reading.default(
             "lora.adapter_dtype", "bfloat16" if recipe.endswith("bf16") else "float16", "deepspeed engine.py: the module is cast"
         )
+
+
+def state_context(settings: Settings, reading: Reading) -> None:
+    """Sequences that a group of ranks shares, as DeepSpeed's Ulysses does it (transformers integrations/deepspeed.py; accelerate)."""
+    stated = settings("sequence_parallel_size")
+    if stated is not None and stated.text.isdigit() and 1 < int(stated.text[:9]):
+        reading.state("parallelism.context", int(stated.text[:9]), stated.place)
+        reading.state("parallelism.context_type", "ulysses", stated.place)
 
 
 def half(mixed: Mixed) -> str:

@@ -71,7 +71,8 @@ class MegatronReader:
     def recognises(self, launch: Launch) -> bool:
         """By the program and a flag or two of its own; a config by its sections. Servers, converters and evaluations train nothing."""
         if not launch.words:
-            return launch.config.has(TEST_CASE) or (launch.config.has("language_model") and launch.config.has("model_parallel"))
+            mode = launch.config("MODE")
+            return (launch.config.has(TEST_CASE) and (mode is None or mode.text != "inference")) or (launch.config.has("language_model") and launch.config.has("model_parallel"))
         flags = launch.arguments.flags
         task = flags("task")
         if launch.program in OTHERS or NO_TRAINING.search(launch.program.lower()) or (task is not None and task.text.upper() not in TASKS):

@@ -68,6 +68,8 @@ FLAGS = {
 PACKS = ("dataset.enable_offline_packing", "dataset.packed_sequence", "dataset.enable_in_batch_packing")
 """Fine-tuning packs its sequences unless one of these is false (recipes/common.py, _sft_common); unpacked ones are padded."""
 
+TEXT_STEPS = ("gpt_step", "gpt", "llm_step", "mamba_step", "forward_step", "")
+
 SCRIPTS = ("run_recipe.py", "run_script.py", "setup_experiment.py", "launch_with_nemo_run.py", "train.sh", "launch_with_sbatch.sh")
 NAMED = ("recipe", "model", "model_recipe_name", "mr", "factory")
 CONFIG_FILES = ("config_file", "config", "yaml")
@@ -107,6 +109,7 @@ class MegatronBridgeReader:
         reading = Reading()
         stated = _stated(launch, reading)
         recipe, name, place = _recipe(launch)
+        _further_inputs(launch, reading)
         base = recipe_settings(recipe, Place(kind=DEFAULT, key=f"{WHOSE}'s recipe {recipe.name}" if recipe else WHOSE))
         options = Options(canonical_of(base.merged(stated)), reading, WHOSE, dropout=None, complete=False)
         options.reading.state("framework.name", "megatron", place)
@@ -144,6 +147,14 @@ def _config_has_own(launch: Launch) -> bool:
 def _first(stated: Stated) -> str:
     """A flag's own value: words behind it may be overrides."""
     return str(stated.value[0]) if isinstance(stated.value, list) and stated.value else stated.text
+
+
+def _further_inputs(launch: Launch, reading: Reading) -> None:
+    """A step of another kind than text's (scripts/training/run_recipe.py: --step_func) puts a tower of pictures or sound in front."""
+    stated = launch.arguments.flags("step_func")
+    name = str(stated.value[0]) if stated is not None and isinstance(stated.value, list) and stated.value else stated.text if stated else ""
+    if stated is not None and name not in TEXT_STEPS:
+        reading.cannot_say(f"a tower of pictures or sound in front of the model ({name[:40]})", stated.place)
 
 
 def _stated(launch: Launch, reading: Reading) -> Settings:
