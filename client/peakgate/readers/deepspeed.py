@@ -7,7 +7,7 @@ Sources: DeepSpeed 0.19 runtime/config.py (_set_batch_related_parameters), __ini
 
 from __future__ import annotations
 
-from peakgate.readers import deepspeed_config
+from peakgate.readers import accelerate, deepspeed_config
 from peakgate.readers.convert import one_of, positive, whole
 from peakgate.readers.huggingface import deepspeed_of, state_cast_adapters
 from peakgate.readers.launch import Launch
@@ -48,8 +48,9 @@ class DeepSpeed:
         """What the script's common flags and the configuration say."""
         reading = Reading()
         settings = settings_of(launch, reading)
-        settings = Settings({key: stated for key, stated in settings.leaves.items() if not deepspeed_config.is_auto(stated)})
         config = settings if is_config(settings) else deepspeed_of(settings, launch, reading)
+        settings = Settings({key: stated for key, stated in settings.leaves.items() if not deepspeed_config.is_auto(stated)})
+        settings, config = _with_accelerate(settings, config, launch, reading)
         reading.default("framework.name", "deepspeed", "scripts that call deepspeed.initialize")
         name_model(settings, launch.files, reading)
         apply(DEGREES, settings, reading)
@@ -66,6 +67,19 @@ class DeepSpeed:
         if read_adapters(settings, reading, dtype=dtype) is not None:
             state_cast_adapters(reading)
         return reading
+
+
+def _with_accelerate(settings: Settings, config: Settings | None, launch: Launch, reading: Reading) -> tuple[Settings, Settings | None]:
+    """The configuration and the number format of `accelerate launch --use_deepspeed`, where the script has none of its own."""
+    if "accelerate" not in launch.launchers:
+        return settings, config
+    outside = accelerate.accelerate_settings(launch, reading)
+    if config is None and accelerate.kind_of(outside)[0] == accelerate.DEEPSPEED:
+        config = accelerate.deepspeed_settings(outside, launch, reading)
+    mixed = outside("mixed_precision")
+    if mixed is not None and settings("mixed_precision") is None:
+        settings.override("mixed_precision", mixed)
+    return settings, config
 
 
 DEGREES = (

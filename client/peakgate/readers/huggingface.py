@@ -7,6 +7,7 @@ as in `accelerate.py`.
 from __future__ import annotations
 
 from peakgate.readers import accelerate, deepspeed_config
+from peakgate.readers.finetuners.values import count
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import Mixed, mixed_of, state_precision
 from peakgate.readers.named_model import name_model
@@ -103,8 +104,8 @@ def state_cast_adapters(reading: Reading) -> None:
 def state_context(settings: Settings, reading: Reading) -> None:
     """Sequences that a group of ranks shares, as DeepSpeed's Ulysses does it (transformers integrations/deepspeed.py; accelerate)."""
     stated = settings("sequence_parallel_size")
-    if stated is not None and stated.text.isdigit() and 1 < int(stated.text[:9]):
-        reading.state("parallelism.context", int(stated.text[:9]), stated.place)
+    if stated is not None and count(stated) > 1:
+        reading.state("parallelism.context", count(stated), stated.place)
         reading.state("parallelism.context_type", "ulysses", stated.place)
 
 

@@ -72,7 +72,9 @@ class MegatronReader:
         """By the program and a flag or two of its own; a config by its sections. Servers, converters and evaluations train nothing."""
         if not launch.words:
             mode = launch.config("MODE")
-            return (launch.config.has(TEST_CASE) and (mode is None or mode.text != "inference")) or (launch.config.has("language_model") and launch.config.has("model_parallel"))
+            return (launch.config.has(TEST_CASE) and (mode is None or mode.text != "inference")) or (
+                launch.config.has("language_model") and launch.config.has("model_parallel")
+            )
         flags = launch.arguments.flags
         task = flags("task")
         if launch.program in OTHERS or NO_TRAINING.search(launch.program.lower()) or (task is not None and task.text.upper() not in TASKS):

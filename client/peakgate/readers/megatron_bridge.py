@@ -68,7 +68,12 @@ FLAGS = {
 PACKS = ("dataset.enable_offline_packing", "dataset.packed_sequence", "dataset.enable_in_batch_packing")
 """Fine-tuning packs its sequences unless one of these is false (recipes/common.py, _sft_common); unpacked ones are padded."""
 
-TEXT_STEPS = ("gpt_step", "gpt", "llm_step", "mamba_step", "forward_step", "")
+TEXT_STEPS = ("", "gpt_step", "llm_step", "dsv4_step")
+SEEING_RECIPES = (
+    *("nemotron_nano_v2_vl_", "nemotron_omni_", "qwen2_audio_", "qwen3_omni_", "qwen3_vl_", "qwen35_vl_", "qwen25_vl_", "step37_"),
+    *("gemma3_vl_", "gemma4_vl_", "glm_45v_", "kimi_k25_vl_", "ministral3_", "flux_", "wan_"),
+)
+"""scripts/training/recipe_metadata.py: TEXT_FORWARD_STEPS, RECIPE_FORWARD_STEP_PREFIXES."""
 
 SCRIPTS = ("run_recipe.py", "run_script.py", "setup_experiment.py", "launch_with_nemo_run.py", "train.sh", "launch_with_sbatch.sh")
 NAMED = ("recipe", "model", "model_recipe_name", "mr", "factory")
@@ -109,7 +114,7 @@ class MegatronBridgeReader:
         reading = Reading()
         stated = _stated(launch, reading)
         recipe, name, place = _recipe(launch)
-        _further_inputs(launch, reading)
+        _further_inputs(launch, name, place, reading)
         base = recipe_settings(recipe, Place(kind=DEFAULT, key=f"{WHOSE}'s recipe {recipe.name}" if recipe else WHOSE))
         options = Options(canonical_of(base.merged(stated)), reading, WHOSE, dropout=None, complete=False)
         options.reading.state("framework.name", "megatron", place)
@@ -149,12 +154,13 @@ def _first(stated: Stated) -> str:
     return str(stated.value[0]) if isinstance(stated.value, list) and stated.value else stated.text
 
 
-def _further_inputs(launch: Launch, reading: Reading) -> None:
-    """A step of another kind than text's (scripts/training/run_recipe.py: --step_func) puts a tower of pictures or sound in front."""
+def _further_inputs(launch: Launch, recipe: str, place: Place, reading: Reading) -> None:
+    """A step of another kind than text's, named or the recipe's own, puts a tower of pictures or sound in front of the model."""
     stated = launch.arguments.flags("step_func")
-    name = str(stated.value[0]) if stated is not None and isinstance(stated.value, list) and stated.value else stated.text if stated else ""
-    if stated is not None and name not in TEXT_STEPS:
-        reading.cannot_say(f"a tower of pictures or sound in front of the model ({name[:40]})", stated.place)
+    name = _first(stated) if stated is not None else ""
+    if name not in TEXT_STEPS or (not name and recipe.startswith(SEEING_RECIPES)):
+        where = stated.place if stated is not None else place
+        reading.cannot_say(f"a tower of pictures or sound in front of the model ({(name or recipe)[:40]})", where)
 
 
 def _stated(launch: Launch, reading: Reading) -> Settings:

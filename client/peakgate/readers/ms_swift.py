@@ -55,8 +55,7 @@ def _settings(launch: Launch, reading: Reading) -> Settings:
     is_named = named is not None and (named.text == path or (isinstance(named.value, list) and path in named.value))
     is_first = bool(path) and path in {each.text for each in launch.words[2:3]}
     out = launch.config.merged(launch.settings_of(path, reading) if path and (is_named or is_first) else Settings()).merged(flags)
-    for key, stated in out.under("train").leaves.items():
-        out.override(key, stated)
+    out = out.merged(out.under("train"))
     for today, earlier in TYPES.items():
         if out(today) is None and (stated := out.first(*earlier)) is not None:
             out.override(today, stated)

@@ -263,7 +263,9 @@ def generation(settings: Settings, reading: Reading) -> None:
     used, mode = settings("use_vllm"), settings("vllm_mode")
     if used is None or not on(used):
         return
-    shared = next((stated for stated in settings.under("colocate_groups").leaves.values() if {"train", "rollout"} <= set(words(stated))), None)
+    shared = next(
+        (stated for stated in settings.under("colocate_groups").leaves.values() if {"train", "rollout"} <= set(words(stated))), None
+    )
     colocated = shared is not None or (mode is not None and mode.text.lower() == "colocate")
     say(reading, "method.generation.mode", "colocated" if colocated else "separate", shared or mode or used)
     if not colocated:

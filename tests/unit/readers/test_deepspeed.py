@@ -164,3 +164,46 @@ def test_a_configuration_in_the_script_leaves_the_answer_open() -> None:
     text = '{"train_micro_batch_size_per_gpu": 3, "zero_optimization": {"stage": 1}}'
     found = READER.read(a_launch("deepspeed --num_gpus 2 train.py --model_name m --config ds.json", {"ds.json": text}))
     assert (found.get("parallelism.sharding"), found.get("batch.micro_batch_size"), found.unread) == ("zero1", 3, [])
+
+
+def test_what_the_trainer_fills_in_is_no_mistake() -> None:
+    """`auto` says nothing and is no warning, whatever stands around it."""
+    found = READER.read(a_launch("deepspeed train.py --deepspeed_config ds.json", {"ds.json": json.dumps(AUTO)}))
+    assert found.warnings == []
+    assert found.get("optimizer.name") == "adamw"
+    assert batch(found) == (None, None)
+
+
+AUTO = {
+    MICRO: "auto",
+    STEPS: "auto",
+    GLOBAL: "auto",
+    "optimizer": {"type": "AdamW", "params": {"lr": "auto"}},
+    "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"},
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "flags"),
+    [
+        ({"data_efficiency": {"enabled": True, "data_routing": {"random_ltd": {"enabled": True}}}}, ""),
+        ({MICRO: 1}, "--deepspeed_transformer_kernel"),
+    ],
+)
+def test_what_changes_the_layers_is_unread(config: dict[str, object], flags: str) -> None:
+    """Dropped tokens by the place that they have today, and a kernel for a whole layer."""
+    assert len(read(config, flags).unread) == 1
+
+
+def test_the_degree_of_gpt_neox() -> None:
+    """neox_args.py: model_parallel_size is that of tensors."""
+    assert read({MICRO: 1, "zero_optimization": {"stage": 1}}, "--model_parallel_size 2").get("parallelism.tensor") == 2
+
+
+def test_a_configuration_that_accelerate_was_given() -> None:
+    """A script with --zero_stage of its own under `accelerate launch --use_deepspeed --deepspeed_config_file`."""
+    flags = "--mixed_precision bf16 --use_deepspeed --deepspeed_config_file ds.json --num_processes 4"
+    text = json.dumps({"zero_optimization": {"stage": 3}})
+    found = READER.read(a_launch(f"accelerate launch {flags} tune.py --model_name gpt2 --zero_stage 3", {"ds.json": text}))
+    assert found.get("parallelism.sharding") == "zero3"
+    assert found.get("precision.recipe") == "deepspeed-bf16"

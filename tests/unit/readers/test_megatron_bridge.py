@@ -159,3 +159,18 @@ def test_no_words_make_it_raise(pairs: list[tuple[str, str]], recipe: str) -> No
     """Any value of any key, any recipe."""
     reading = MegatronBridgeReader().read(launch_of([RUN, "--recipe", recipe, *(f"{key}={value}" for key, value in pairs)], world=8))
     assert all(str(stated.place) for stated in reading.fields.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        ("--recipe qwen3_8b_sft_config", 0),
+        ("--recipe qwen3_8b_sft_config --step_func gpt_step", 0),
+        ("--recipe qwen3_8b_sft_config --step_func vlm_step train.train_iters=5", 1),
+        ("--recipe ministral3_3b_sft_config", 1),
+    ],
+)
+def test_a_tower_in_front_of_the_model_is_unread(words: str, want: int) -> None:
+    """By the step that is named, or the recipe's own."""
+    reading = read(MegatronBridgeReader(), a_launch(f"{RUN} {words}", world=8))
+    assert sum("tower" in each for each in reading.unread) == want

@@ -165,3 +165,10 @@ def test_no_words_make_it_raise(pairs: list[tuple[str, str]], name: str) -> None
     words = ["megatron_gpt_pretraining.py", "--config-name", name, *(f"{key}={value}" for key, value in pairs)]
     reading = NemoReader().read(launch_of(words))
     assert all(str(stated.place) for stated in reading.fields.values())
+
+
+@pytest.mark.parametrize(("more", "want"), [("", False), ("    train_ds: {file_names: [b]}\n", True), ("  optim: {name: adam}\n", True)])
+def test_a_config_that_only_tests_is_not_known(more: str, want: bool) -> None:
+    """A set to be tested on, without one to train on and without an optimizer."""
+    text = "trainer: {devices: 8, num_nodes: 1, precision: bf16}\nmodel:\n  micro_batch_size: 4\n  data:\n    test_ds: {file_names: [a]}\n"
+    assert NemoReader().recognises(a_config(text + more)) is want

@@ -164,6 +164,7 @@ def _behind_dashes(words: Sequence[Word]) -> list[Word] | None:
 def _of_starter(peel: Peel, words: list[Word]) -> Iterator[Launch]:
     """The commands that a starter joins: `source settings \\&\\& python train.py`."""
     name, begin = peel.words[0].text.rpartition("/")[2], 0
+    words = [part for word in words for part in _apart(word)]
     for at in range(len(words) + 1):
         if at < len(words) and words[at].text not in ("&&", ";"):
             continue
@@ -172,6 +173,11 @@ def _of_starter(peel: Peel, words: list[Word]) -> Iterator[Launch]:
             inner.note(name)
             yield from _launches(inner)
         begin = at + 1
+
+
+def _apart(word: Word) -> list[Word]:
+    """`&&python` as two words."""
+    return [replace(word, value="&&"), replace(word, value=word.text[2:])] if word.text.startswith("&&") and word.text != "&&" else [word]
 
 
 def _skip_unknown(peel: Peel) -> None:
