@@ -81,3 +81,9 @@ def test_an_argument_that_is_given_is_not_empty() -> None:
 def test_a_starter_of_ones_own_is_taken_off(command: str, want: list[list[str]]) -> None:
     """Where a launcher, Python or a shell stands behind its dashes; a script keeps dashes of its own."""
     assert commands(f"{command}\n") == want
+
+
+def test_starters_without_end_are_left() -> None:
+    """A few hands are as deep as a job goes."""
+    (found,) = commands("python a.py -- " * 3000 + "python b.py\n")
+    assert found[0] == "a.py"

@@ -144,7 +144,7 @@ def _launches(peel: Peel) -> Iterator[Launch]:
             python(peel)
         if peel.words is before or peel.words == before:
             break
-    if (started := _behind_dashes(peel.words)) is not None:
+    if peel.depth <= DEEPEST and (started := _behind_dashes(peel.words)) is not None:
         yield from _of_starter(peel, started)
         return
     if peel.words and peel.words[0].text not in MODULES:
