@@ -8,7 +8,9 @@ import pytest
 from tests.unit.readers.trainer_launch import a_launch
 
 from peakgate.readers.deepspeed import DeepSpeed
+from peakgate.readers.launch import Launch
 from peakgate.readers.reading import Reading
+from peakgate.readers.settings import read_settings
 
 READER = DeepSpeed()
 
@@ -207,3 +209,13 @@ def test_a_configuration_that_accelerate_was_given() -> None:
     found = READER.read(a_launch(f"accelerate launch {flags} tune.py --model_name gpt2 --zero_stage 3", {"ds.json": text}))
     assert found.get("parallelism.sharding") == "zero3"
     assert found.get("precision.recipe") == "deepspeed-bf16"
+
+
+def test_keys_of_sections_are_no_arguments() -> None:
+    """A block of asynchronous input is no sequence, a section of checkpoints no switch."""
+    config = {"zero_optimization": {"stage": 3}, "aio": {"block_size": 8388608}, "activation_checkpointing": {"partition_activations": True}}
+    found = READER.read(a_launch("deepspeed train.py --deepspeed_config ds.json", {"ds.json": json.dumps(config)}))
+    alone = READER.read(Launch(config=read_settings(json.dumps(config), "ds.json"), config_file="ds.json"))
+    for each in (found, alone):
+        assert each.get("batch.sequence_length") is None
+        assert each.get("checkpointing.mode") is None
