@@ -20,6 +20,7 @@ from peakgate.readers.settings import Settings
 NAME = "composer"
 MODELS = ("mpt_causal_lm", "hf_causal_lm", "hf_prefix_lm", "hf_t5")
 FSDP = "fsdp_config"
+FOUNDRY = "llm-foundry"
 INJECTED = "parameters"
 """The section of a run of MosaicML's platform that becomes the file (llm-foundry mcli/*.yaml)."""
 
@@ -68,7 +69,9 @@ class Composer:
         if launch.program == "llmfoundry":
             return len(launch.words) > 1 and launch.words[1].text == "train"
         named = _file(launch)
-        return launch.program == "train.py" and named is not None and _is_foundry(launch.settings_of(named.text, Reading()))
+        if launch.program != "train.py" or named is None:
+            return False
+        return FOUNDRY in launch.path or _is_foundry(launch.settings_of(named.text, Reading()))
 
     def read(self, launch: Launch) -> Reading:
         """What the launch says."""
@@ -103,6 +106,8 @@ def _settings(launch: Launch, reading: Reading) -> Settings:
     """The file, with its variables, and overrides."""
     named = _file(launch)
     settings = launch.config if named is None else launch.settings_of(named.text, reading)
+    if named is not None and not settings.leaves:
+        reading.cannot_say(f"what {named.text[:80]} says", named.place)
     settings = settings.under(INJECTED) if settings.has(INJECTED) and not _is_foundry(settings) else settings
     settings = settings.merged(overrides_of(launch.words[1:]))
     found = resolved(settings)

@@ -111,3 +111,12 @@ def test_the_card_of_a_run(kind: str, want: str | None) -> None:
     found = document(Composer().read(launch_of_file("x.yaml", f"compute:\n  gpus: 8\n  gpu_type: {kind}\nparameters:\n{inner}\n")))
     assert found.get("gpu.type") == want
     assert found["parallelism.world_size"] == 8
+
+
+def test_a_file_inside_a_container_is_unread() -> None:
+    """The script's path says what it is."""
+    launch = launch_of("composer -n 8 /llm-foundry/scripts/train/train.py /llm-foundry/mpt-7b.yaml max_seq_len=2048", GivenFiles({}))
+    assert Composer().recognises(launch)
+    found = Composer().read(launch)
+    assert document(found)["batch.sequence_length"] == 2048
+    assert len(found.unread) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.readers.shells import commands
+from tests.unit.readers.shells import commands, fields, launches
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,24 @@ def test_starters_without_end_are_left() -> None:
     """A few hands are as deep as a job goes."""
     (found,) = commands("python a.py -- " * 3000 + "python b.py\n")
     assert found[0] == "a.py"
+
+
+@pytest.mark.parametrize(
+    ("start", "want"),
+    [
+        ("", ["a.py", "--x"]),
+        ("declare -a MORE=()", ["a.py", "--x"]),
+        ("if [ -n $IMAGE ]; then MORE=(--image $IMAGE); fi", ["a.py", "--x"]),
+        ("MORE=(--y 1)", ["a.py", "--y", "1", "--x"]),
+        ("source elsewhere.sh", ["a.py", "${MORE[@]}", "--x"]),
+    ],
+)
+def test_an_array_that_nothing_sets_has_no_words(start: str, want: list[str]) -> None:
+    """No environment holds one; a file that is not at hand may."""
+    assert commands(f'{start}\npython a.py "${{MORE[@]}}" --x\n') == [want]
+
+
+def test_a_launcher_behind_options_that_nothing_sets() -> None:
+    """`srun "${OPTIONS[@]}" torchrun …`, whatever the options are called."""
+    (found,) = launches('srun -l "${ARGS[@]}" torchrun --nproc_per_node 4 a.py\n')
+    assert fields(found)["parallelism.world_size"] == 4

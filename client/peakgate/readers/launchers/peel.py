@@ -103,6 +103,7 @@ LAUNCHERS: dict[str, Launcher] = {
     "torch.distributed.launch": torchrun,
     "torchrun_main": torchrun,
     "dlrover-run": torchrun,
+    "hyperpodrun": torchrun,  # SageMaker HyperPod's elastic agent: torchrun's flags
     "ft_launcher": torchrun,  # nvidia-resiliency-ext fault_tolerance/launcher.py: torchrun's flags and some with values of their own
     "accelerate": accelerate,
     "accelerate-launch": accelerate,

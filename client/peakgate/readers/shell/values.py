@@ -86,6 +86,8 @@ class Shell:
     folder: str = ""
     depth: int = 0
     all_exported: bool = False
+    unseen: bool = False
+    """Whether it took in a file that is not at hand, which may set anything."""
     budget: Budget = field(default_factory=Budget)
 
     def copy(self) -> Shell:
