@@ -6,6 +6,8 @@ key=value` overrides, packing of stage pt), launcher.py (torchrun over NPROC_PER
 
 from __future__ import annotations
 
+import re
+
 from peakgate.readers.arguments import overrides_of
 from peakgate.readers.finetuners.launched import before_dashes, config_path, flags_of, state_world_of_variables, world_of
 from peakgate.readers.finetuners.values import on
@@ -16,7 +18,9 @@ from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 
 COMMANDS = ("llamafactory-cli", "lmf", "llamafactory.cli")
-SCRIPTS = ("src/train.py", "src/train_bash.py", "llamafactory/launcher.py", "train_bash.py", "llamafactory.launcher")
+SCRIPTS = ("src/train_bash.py", "llamafactory/launcher.py", "train_bash.py", "llamafactory.launcher")
+COMMON = "src/train.py"
+"""A script that many projects have: its arguments, or its folder, tell whose it is."""
 MARKS = ("stage", "finetuning_type", "cutoff_len")
 
 
@@ -29,7 +33,10 @@ class LlamaFactory:
         """By the program, or by the keys of a config."""
         if not launch.words:
             return _marked(launch.config) or is_second(launch.config)
-        return _is_command(launch) or launch.path.endswith(SCRIPTS)
+        if launch.path.endswith(COMMON) and not re.search("llama.?factory", launch.path, re.IGNORECASE):
+            settings = self._settings(launch, Reading())
+            return _marked(settings) or is_second(settings)
+        return _is_command(launch) or launch.path.endswith((*SCRIPTS, COMMON))
 
     def read(self, launch: Launch) -> Reading:
         """The config with what the command says over it."""

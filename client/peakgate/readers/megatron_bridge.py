@@ -65,6 +65,15 @@ FLAGS = {
 }
 """Flags of run_recipe.py and of scripts/performance -> field of ConfigContainer."""
 
+COMPUTES = {
+    "bf16": "bf16_mixed",
+    "fp8_cs": "bf16_with_fp8_current_scaling_mixed",
+    "fp8_mx": "bf16_with_mxfp8_mixed",
+    "fp8_sc": "bf16_with_fp8_subchannel_scaling_mixed",
+    "nvfp4": "bf16_with_nvfp4_mixed",
+}
+"""--compute_dtype of scripts/performance -> mixed_precision (utils/precision.py: get_precision_config)."""
+
 PACKS = ("dataset.enable_offline_packing", "dataset.packed_sequence", "dataset.enable_in_batch_packing")
 """Fine-tuning packs its sequences unless one of these is false (recipes/common.py, _sft_common); unpacked ones are padded."""
 
@@ -75,7 +84,15 @@ SEEING_RECIPES = (
 )
 """scripts/training/recipe_metadata.py: TEXT_FORWARD_STEPS, RECIPE_FORWARD_STEP_PREFIXES."""
 
-SCRIPTS = ("run_recipe.py", "run_script.py", "setup_experiment.py", "launch_with_nemo_run.py", "train.sh", "launch_with_sbatch.sh")
+SCRIPTS = (
+    "run_recipe.py",
+    "run_script.py",
+    "setup_experiment.py",
+    "custom_setup_experiment.py",
+    "launch_with_nemo_run.py",
+    "train.sh",
+    "launch_with_sbatch.sh",
+)
 NAMED = ("recipe", "model", "model_recipe_name", "mr", "factory")
 CONFIG_FILES = ("config_file", "config", "yaml")
 MODEL_NAMES = ("hf_path", "hf_model_path", "hf_model_id", "hf_model")
@@ -176,6 +193,9 @@ def _stated(launch: Launch, reading: Reading) -> Settings:
         for name in names:
             if (stated := flags(name)) is not None and stated.value is not True:
                 settings.override(path, replace(stated, value=_first(stated)))
+    compute = flags.first("compute_dtype", "c")
+    if compute is not None and (named := COMPUTES.get(_first(compute))) is not None:
+        settings.override("mixed_precision", replace(compute, value=named))
     return settings.merged(overrides_of(launch.words[1:]))
 
 

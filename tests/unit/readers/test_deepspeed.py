@@ -213,7 +213,11 @@ def test_a_configuration_that_accelerate_was_given() -> None:
 
 def test_keys_of_sections_are_no_arguments() -> None:
     """A block of asynchronous input is no sequence, a section of checkpoints no switch."""
-    config = {"zero_optimization": {"stage": 3}, "aio": {"block_size": 8388608}, "activation_checkpointing": {"partition_activations": True}}
+    config = {
+        "zero_optimization": {"stage": 3},
+        "aio": {"block_size": 8388608},
+        "activation_checkpointing": {"partition_activations": True},
+    }
     found = READER.read(a_launch("deepspeed train.py --deepspeed_config ds.json", {"ds.json": json.dumps(config)}))
     alone = READER.read(Launch(config=read_settings(json.dumps(config), "ds.json"), config_file="ds.json"))
     for each in (found, alone):

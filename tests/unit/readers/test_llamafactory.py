@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.unit.readers.finetuning import command, config
 
+from peakgate.readers.files import GivenFiles
+from peakgate.readers.llamafactory import LlamaFactory
+from peakgate.readers.shell.script import launches_of_command
+
 BASE = "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nper_device_train_batch_size: 1\n"
 
 
@@ -159,3 +163,20 @@ def test_the_commands_own_torchrun_sets_the_allocator(start: str, want: bool | N
     """Expandable segments on several GPUs, unless they are switched off (launcher.py)."""
     found = command(f"{start} llamafactory-cli train a.yaml", {"a.yaml": BASE})
     assert found.get("framework.expandable_segments") == want
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        ("python proj/src/train.py a.yaml", True),
+        ("python proj/src/train.py --stage sft --model_name_or_path Qwen/Qwen3-4B", True),
+        ("python LLaMA-Factory/src/train.py gone.yaml", True),
+        ("python fsdp/src/train.py --hidden_width 4096 --train_batch_size 1", False),
+        ("python proj/src/train.py gone.yaml", False),
+    ],
+)
+def test_a_script_that_many_projects_have(words: str, want: bool) -> None:
+    """Its arguments or its folder tell whose it is."""
+    given = {"a.yaml": BASE}
+    launch = next(launches_of_command(words, GivenFiles(given)))
+    assert LlamaFactory().recognises(launch) is want
