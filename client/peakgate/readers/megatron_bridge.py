@@ -122,7 +122,7 @@ class MegatronBridgeReader:
         if launch.program == "nemo":
             return [word.text for word in launch.words[1:2]] == ["llm"]
         flags = launch.arguments.flags
-        if launch.program in SCRIPTS and any(flags(name) is not None for name in NAMED):
+        if launch.program in SCRIPTS and (any(flags(name) is not None for name in NAMED) or _by_size(launch) is not None):
             return True
         return _has_own(overrides_of(launch.words[1:])) or (_SCRIPT.match(launch.program) is not None and _config_has_own(launch))
 
@@ -194,9 +194,16 @@ def _stated(launch: Launch, reading: Reading) -> Settings:
             if (stated := flags(name)) is not None and stated.value is not True:
                 settings.override(path, replace(stated, value=_first(stated)))
     compute = flags.first("compute_dtype", "c")
-    if compute is not None and (named := COMPUTES.get(_first(compute))) is not None:
-        settings.override("mixed_precision", replace(compute, value=named))
+    if compute is not None and (formats := COMPUTES.get(_first(compute))) is not None:
+        settings.override("mixed_precision", replace(compute, value=formats))
+        settings.override("mixed_precision.first_last_layers_bf16", replace(compute, value=False))
     return settings.merged(overrides_of(launch.words[1:]))
+
+
+def _by_size(launch: Launch) -> Stated | None:
+    """A recipe by --model_name and --model_size, as the runner of performance had it until release 25.11."""
+    name, size = launch.arguments.flags("model_name"), launch.arguments.flags("model_size")
+    return replace(name, value=f"{_first(name)}_{_first(size)}") if name is not None and size is not None else None
 
 
 def _recipe(launch: Launch) -> tuple[Recipe | None, str, Place]:
@@ -207,8 +214,7 @@ def _recipe(launch: Launch) -> tuple[Recipe | None, str, Place]:
     flags = launch.arguments.flags
     task = next((_first(stated) for name in ("mode", "task") if (stated := flags(name)) is not None), "pretrain")
     suffix = {"lora": "peft", "dora": "peft", "finetune": "sft"}.get(task, task)
-    for name in NAMED:
-        stated = flags(name)
+    for stated in (_by_size(launch), *map(flags, NAMED)):
         if stated is not None and stated.value is not True:
             written = _first(stated)
             found = recipe_of(written) or recipe_of(f"{written}_{suffix}")

@@ -195,6 +195,14 @@ def test_formats_of_the_runner_of_performance(flags: str, want: str | None) -> N
         world=64,
     )
     assert not MegatronReader().recognises(launch)
-    found = values(read(MegatronBridgeReader(), launch))
+    reading = read(MegatronBridgeReader(), launch)
+    found = values(reading)
+    assert reading.warnings == []  # all layers compute in 8 bits here, the first and last as well
     assert found.get("precision.fp8.recipe") == want
     assert (found["parallelism.tensor"], found["model.preset"]) == (4, "meta-llama/Meta-Llama-3-70B")
+
+
+def test_a_recipe_by_name_and_size() -> None:
+    """As earlier releases call it."""
+    words = "scripts/performance/run_script.py --model_name llama3 --model_size 70b --micro_batch_size 1 --tensor_model_parallel_size 4"
+    assert values(read(MegatronBridgeReader(), a_launch(words, world=64)))["model.preset"] == "meta-llama/Meta-Llama-3-70B"
