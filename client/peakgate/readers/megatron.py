@@ -56,7 +56,7 @@ NO_TRAINING = re.compile(r"generat|inference|server|convert|export|preprocess|ev
 OTHERS = ("megatron", "swift", "swift.cli.main")
 """ms-swift's commands take Megatron's flags beside a model's name."""
 
-BRIDGE = ("run_recipe.py", "run_script.py", "setup_experiment.py", "custom_setup_experiment.py", "launch_with_nemo_run.py")
+BRIDGE = ("run_recipe.py", "run_script.py", "setup_experiment.py", "custom_setup_experiment.py", "launch_with_nemo_run.py", "bootstrap.py")
 """Megatron-Bridge's runners have Megatron's flags beside a recipe."""
 
 SEES = re.compile(r"(^|[/_\-])(vlm?|vision|multimodal|clip|llava)([/_.\-]|$)")

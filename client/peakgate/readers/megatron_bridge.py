@@ -88,6 +88,7 @@ SCRIPTS = (
     "run_recipe.py",
     "run_script.py",
     "setup_experiment.py",
+    "bootstrap.py",
     "custom_setup_experiment.py",
     "launch_with_nemo_run.py",
     "train.sh",
