@@ -7,6 +7,7 @@ as in `accelerate.py`.
 from __future__ import annotations
 
 from peakgate.readers import accelerate, deepspeed_config
+from peakgate.readers.finetuners.values import count
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import Mixed, loaded_without_a_word, mixed_of, of_checkpoint, state_precision
 from peakgate.readers.named_model import name_model
@@ -83,6 +84,7 @@ class HuggingFace:
         read_arguments(settings, reading)
         state_lengths(settings, reading, launch.program)
         state_other_method(launch, settings, reading)
+        state_context(settings, reading)
         outside = accelerate.accelerate_settings(launch, reading)
         version = launch.own.fields.get(VERSION) or launch.around.fields.get(VERSION)
         mixed = read_placement(settings, outside, launch, reading, loaded=loaded_without_a_word(version))
@@ -109,6 +111,14 @@ def state_cast_adapters(reading: Reading) -> None:
         reading.default(
             "lora.adapter_dtype", "bfloat16" if recipe.endswith("bf16") else "float16", "deepspeed engine.py: the module is cast"
         )
+
+
+def state_context(settings: Settings, reading: Reading) -> None:
+    """Sequences that a group of ranks shares, as DeepSpeed's Ulysses does it (transformers integrations/deepspeed.py; accelerate)."""
+    stated = settings("sequence_parallel_size")
+    if stated is not None and count(stated) > 1:
+        reading.state("parallelism.context", count(stated), stated.place)
+        reading.state("parallelism.context_type", "ulysses", stated.place)
 
 
 def half(mixed: Mixed) -> str:

@@ -5,6 +5,8 @@ A flag is taken for what its name says in transformers (`training_args.py`), tor
 
 from __future__ import annotations
 
+import re
+
 from peakgate.readers.accelerate import accelerate_settings
 from peakgate.readers.huggingface import read_placement
 from peakgate.readers.launch import Launch
@@ -56,7 +58,7 @@ class Plain:
 
     def recognises(self, launch: Launch) -> bool:
         """A program with a model, and with a batch or a sequence."""
-        if not launch.words or not trains(launch.program):
+        if not launch.words or not trains(launch.program) or not trains(_verb(launch)):
             return False
         settings = settings_of(launch, Reading())
         named = any(settings(name) is not None for name in NAMES)
@@ -132,6 +134,12 @@ def _optimizer(settings: Settings, reading: Reading) -> None:
             reading.state("optimizer.implementation", OPTIMIZERS[word].implementation, stated.place)
         elif place := switched_on(settings, "fused", "fused_adam", "use_fused_adamw"):
             reading.state("optimizer.implementation", "fused", place)
+
+
+def _verb(launch: Launch) -> str:
+    """The word behind the program of a command line tool; empty where a flag or a path stands there."""
+    text = launch.words[1].text if len(launch.words) > 1 else ""
+    return text if re.fullmatch(r"[a-z]{2,20}", text) else ""
 
 
 def _sharding(settings: Settings, reading: Reading) -> None:

@@ -25,6 +25,10 @@ NAME = "torchtune"
 RECIPE = re.compile(
     r"((full|lora|qat|qat_lora|early_exit|grpo_full|async_grpo_full)_finetune|_dpo_|_kd_|knowledge_distillation|ppo_full|qat_)"
 )
+OTHER = re.compile(r"(^|[/_ ])(generate|eleuther_eval|quantize)")
+"""Recipes that train nothing."""
+NOT_TRAINED = ("tasks", "prompt", "max_new_tokens", "quantizer")
+"""Keys of their configs."""
 METHODS = {
     "dpo": "dpo",
     "ppo": "ppo",
@@ -52,10 +56,10 @@ class Torchtune:
     def recognises(self, launch: Launch) -> bool:
         """A launch by `tune run`, or a config whose components are torchtune's."""
         if "tune" in launch.launchers:
-            return True
-        component = launch.config("model._component_")
+            return not OTHER.search(launch.program)
+        component = launch.config.first("model._component_", "policy_model._component_")
         if component is not None and component.text.startswith("torchtune."):
-            return True
+            return launch.config.has("optimizer") or not any(map(launch.config.has, NOT_TRAINED))
         return (
             bool(launch.words)
             and bool(RECIPE.search(launch.program))

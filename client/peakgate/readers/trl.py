@@ -7,13 +7,15 @@ checkpoints are reentrant), cli/accelerate_config.py.
 
 from __future__ import annotations
 
+import re
+
 from peakgate.readers import accelerate
 from peakgate.readers.huggingface import LIKELY, SURE, half, read_placement, state_cast_adapters
 from peakgate.readers.launch import Launch
 from peakgate.readers.named_model import NAMES, name_model
 from peakgate.readers.not_training import trains
 from peakgate.readers.peft import Base, read_adapters
-from peakgate.readers.place import DEFAULT, FLAG, Place
+from peakgate.readers.place import DEFAULT, FLAG, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 from peakgate.readers.switches import switched_on
@@ -26,6 +28,9 @@ OFFICIAL = ("sft.py", "dpo.py", "kto.py", "orpo.py", "grpo.py", "reward.py", "re
 """Scripts whose adapters are switched on by --use_peft alone (ModelConfig)."""
 
 OFTEN = (*SURE, *LIKELY, "use_peft", "dataset_name", *NAMES, "config")
+
+TRAINING = (*SURE, *LIKELY, "dataset_name", "dataset_mixture.datasets", "dataset_mixer", "learning_rate", "packing", "max_length")
+"""One of which a file that stands by itself has beside the model."""
 
 OTHER_COMMANDS = ("vllm-serve", "env", "skills", "chat")
 """Commands of TRL that train nothing."""
@@ -45,7 +50,9 @@ class Trl:
         method = method_of(launch, settings)
         if _is_command(launch):
             return bool(method) and method not in OTHER_COMMANDS
-        return bool(method) and trains(launch.program) and any(settings(name) is not None for name in OFTEN)
+        if not method or not trains(launch.program) or any(map(_is_override, launch.words[1:60])):
+            return False
+        return any(settings(name) is not None for name in (OFTEN if launch.words else TRAINING))
 
     def read(self, launch: Launch) -> Reading:
         """What the command, its file and accelerate's say."""
@@ -69,6 +76,11 @@ class Trl:
         if "vlm" in launch.program:
             reading.cannot_say("pictures among the tokens", place)
         return reading
+
+
+def _is_override(word: Stated) -> bool:
+    """`policy.model_name=…`, of Hydra and OmegaConf: TRL's scripts take none."""
+    return re.match(r"[+~]{0,2}\w+(\.\w+)+=", word.text[:200]) is not None
 
 
 def _is_command(launch: Launch) -> bool:

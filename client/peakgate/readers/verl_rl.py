@@ -17,6 +17,7 @@ from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 from peakgate.readers.verl_fsdp import OWN, state_engine, state_module, state_optimizer
 from peakgate.readers.verl_megatron import state_megatron
+from peakgate.readers.verl_megatron import state_optimizer as state_megatron_optimizer
 
 ACTOR, ROLLOUT, MODEL, REF = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model", "actor_rollout_ref.ref"
 HOST = "verl keeps the reference's weights on the host but for its own pass; they are counted on the card"
@@ -45,6 +46,7 @@ def read_rl(settings: Settings, launch: Launch, reading: Reading, *, megatron: b
     world = world_of(launch, reading)
     if megatron:
         ranks = state_megatron(actor.under("megatron"), reading, world)
+        state_megatron_optimizer(actor.under("optim").under("override_optimizer_config"), reading)
     else:
         state_engine(actor.under("fsdp_config"), reading, strategy=kind.text if kind is not None else "", world=world, version=1)
         state_module(settings.under(MODEL), reading, loss=False)

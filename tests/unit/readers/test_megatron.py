@@ -363,3 +363,31 @@ def test_a_million_words_are_read_in_time() -> None:
     begun = time.process_time()
     MegatronReader().read(launch)
     assert time.process_time() - begun < SECONDS
+
+
+@pytest.mark.parametrize(("mode", "want"), [("inference", False), ("pretraining", True), ("rl", True)])
+def test_a_test_case_that_generates_is_not_known(mode: str, want: bool) -> None:
+    """The functional tests of generation have the flags of a model as well."""
+    assert MegatronReader().recognises(a_config(f"MODE: {mode}\nMODEL_ARGS:\n  --num-layers: 2\n  --hidden-size: 64\n")) is want
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "method", "want", "warnings"),
+    [
+        (70, 12, "type:transformer|embedding", [5, *[6] * 10, 5], 0),
+        (30, 4, "type:transformer|embedding", [7, 8, 8, 7], 0),
+        (32, 4, "type:transformer|embedding", None, 1),
+        (32, 4, "type:transformer", None, 0),
+    ],
+)
+def test_words_at_both_ends_count_as_layers(layers: int, stages: int, method: str, want: list[int] | None, warnings: int) -> None:
+    """The pipeline of DeepSpeed divides layers and the two tables of words alike."""
+    flags = f"--num-layers {layers} --pipeline-model-parallel-size {stages} --pp-partition-method {method} --deepspeed"
+    reading = read(MegatronReader(), launch_of(f"pretrain_gpt.py {SIZES} {flags}".split(), world=stages))
+    assert values(reading).get("parallelism.stage_layers") == want
+    assert sum("stages" in warning for warning in reading.warnings) == warnings
+
+
+def test_what_words_are_padded_to_is_the_table() -> None:
+    """As the fork for BLOOM calls it."""
+    assert fields("--pad-vocab-size-to 250880")["model.transformer.vocab_size"] == 250880

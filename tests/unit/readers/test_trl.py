@@ -222,3 +222,18 @@ def test_adapters_of_orpo_keep_their_checkpoints_under_zero3() -> None:
     flags = f"{MODEL} --use_peft --deepspeed z3.json"
     assert read(f"python orpo.py {flags}", files).get("checkpointing.reentrant") is False
     assert read(f"python dpo.py {flags}", files).get("checkpointing.reentrant") is True
+
+
+@pytest.mark.parametrize(
+    "words", ["--config a.yaml sft.max_num_steps=10", "policy.model_name=x --output_dir o", "++policy.x.y=1 --output_dir o"]
+)
+def test_scripts_with_overrides_are_others(words: str) -> None:
+    """Hydra's and OmegaConf's words; TRL takes none."""
+    assert not READER.recognises(a_launch(f"python examples/run_sft.py {words}"))
+
+
+def test_a_file_of_what_is_merged_or_asked_is_no_launch() -> None:
+    """A model and a template, in a folder that is called after a method, train nothing."""
+    text = "model_name_or_path: Qwen/Qwen3-4B\nadapter_name_or_path: out/sft\nexport_dir: merged\n"
+    assert not READER.recognises(Launch(config=read_settings(text, "a.yaml"), config_file="merge/qwen_sft.yaml"))
+    assert READER.recognises(Launch(config=read_settings(f"{text}learning_rate: 1e-5\n", "a.yaml"), config_file="merge/qwen_sft.yaml"))
