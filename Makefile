@@ -10,6 +10,8 @@ TRANSFORMERS := $(VENV)/.transformers
 CODE := proto server agent client tests deploy examples
 # One test file or folder: make test T=tests/unit
 T ?=
+# Processes of the suite.
+WORKERS ?= 2
 
 # Hundreds of tests start a process; without bytecode each compiles every module again, which takes longer than the test.
 unexport PYTHONDONTWRITEBYTECODE
@@ -47,7 +49,7 @@ type: $(READY) ## mypy, strict
 	$(BIN)/mypy $(CODE)
 
 test: $(READY) $(if $(PEAKGATE_TEST_TORCH),$(TRANSFORMERS)) lint type ## lint, type and the whole suite; PEAKGATE_TEST_TORCH=1 adds the tests that run PyTorch
-	$(BIN)/python -m pytest $(T)
+	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal $(T)
 
 demo: $(READY) ## shows the whole loop on real jobs and a simulated GPU
 	$(BIN)/python examples/demo.py

@@ -8,7 +8,8 @@ utils/fsdp_utils.py (checkpoints are not reentrant), parallelism_config.py; TRL 
 from __future__ import annotations
 
 from peakgate.readers.arguments import Arguments
-from peakgate.readers.convert import flag, one_of, positive, whole
+from peakgate.readers.convert import flag, one_of, positive
+from peakgate.readers.finetuners.values import count
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import DEFAULT, Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
@@ -158,7 +159,7 @@ def deepspeed_settings(settings: Settings, launch: Launch, reading: Reading) -> 
         return file_of(launch, file, reading)
     out = Settings({name: stated for key, name in DEEPSPEED_NAMES.items() if (stated := settings(key)) is not None})
     if out("zero_optimization.stage") is None:
-        out.override("zero_optimization.stage", Stated(2, Place(kind="default", key="accelerate DeepSpeedPlugin: zero_stage=2")))
+        out.override("zero_optimization.stage", Stated(2, Place(kind=DEFAULT, key="accelerate DeepSpeedPlugin: zero_stage=2")))
     return out
 
 
@@ -173,23 +174,16 @@ def state_parallelism(settings: Settings, reading: Reading) -> None:
     """accelerate's ParallelismConfig: more than one replica of the shards is hybrid sharding."""
     apply(PARALLEL_ROWS, settings, reading)
     sequence = settings("parallelism_config_sp_size")
-    if sequence is not None and _size(sequence) > 1:
-        reading.state("parallelism.context", _size(sequence), sequence.place)
+    if sequence is not None and count(sequence) > 1:
+        reading.state("parallelism.context", count(sequence), sequence.place)
         reading.state("parallelism.context_type", "ulysses", sequence.place)
     replicas, shards = settings("parallelism_config_dp_replicate_size"), settings("parallelism_config_dp_shard_size")
-    if replicas is not None and shards is not None and _size(replicas) > 1:
-        if _size(shards) > 1:
+    if replicas is not None and shards is not None and count(replicas) > 1:
+        if count(shards) > 1:
             reading.state("parallelism.sharding", "hsdp", replicas.place)
-            reading.state("parallelism.shard_degree", _size(shards), shards.place)
+            reading.state("parallelism.shard_degree", count(shards), shards.place)
         else:
             reading.state("parallelism.sharding", "ddp", replicas.place)
-
-
-def _size(stated: Stated) -> int:
-    try:
-        return whole(stated)
-    except ValueError:
-        return 0
 
 
 def state_compile(settings: Settings, reading: Reading) -> None:

@@ -62,7 +62,8 @@ def overrides_of(words: Iterable[Word]) -> Settings:
         key, joined, value = word.text.partition("=")
         if joined and re.match(r"[+~]{0,2}[A-Za-z_][\w.\-/@]*$", key):
             name = key.lstrip("+~")
-            out.override(name, Stated(value, Place(kind=FLAG, key=key, file=word.place.file, line=word.place.line)))
+            given = None if value == "null" else value  # YAML's word, which takes back what a config says
+            out.override(name, Stated(given, Place(kind=FLAG, key=key, file=word.place.file, line=word.place.line)))
     return out
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from peakgate.readers.convert import flag, number, positive
 from peakgate.readers.finetuners.attention import attention
 from peakgate.readers.finetuners.fsdp import by_accelerates_names, state_fsdp
+from peakgate.readers.finetuners.launched import Part
 from peakgate.readers.finetuners.liger import FUSED_KERNELS, LOSS, gate
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
@@ -20,7 +19,6 @@ from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Row, Scalar, apply
 from peakgate.readers.settings import Settings
 
-Part = Callable[[Settings, Launch, Reading], None]
 OLDER_CARDS = ("v100", "t4", "rtx-20", "p100")
 """Cards without bfloat16, for which `bf16: auto` means fp16."""
 

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from peakgate.readers import convert
 from peakgate.readers.arguments import overrides_of
+from peakgate.readers.composer_compute import state_compute
 from peakgate.readers.composer_models import model_of
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.references import resolved
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import switched_on, truth
 
 NAME = "composer"
 MODELS = ("mpt_causal_lm", "hf_causal_lm", "hf_prefix_lm", "hf_t5")
 FSDP = "fsdp_config"
+FOUNDRY = "llm-foundry"
+INJECTED = "parameters"
+"""The section of a run of MosaicML's platform that becomes the file (llm-foundry mcli/*.yaml)."""
 
 OPTIMIZERS = {
     "decoupled_adamw": "adamw",
@@ -60,12 +65,14 @@ class Composer:
 
     def recognises(self, launch: Launch) -> bool:
         """A YAML file with LLM Foundry's models, by itself or behind its script or command."""
-        if _is_foundry(launch.config):
+        if _is_foundry(launch.config) or _is_foundry(launch.config.under(INJECTED)):
             return True
         if launch.program == "llmfoundry":
             return len(launch.words) > 1 and launch.words[1].text == "train"
         named = _file(launch)
-        return launch.program == "train.py" and named is not None and _is_foundry(launch.settings_of(named.text, Reading()))
+        if launch.program != "train.py" or named is None:
+            return False
+        return FOUNDRY in launch.path or _is_foundry(launch.settings_of(named.text, Reading()))
 
     def read(self, launch: Launch) -> Reading:
         """What the launch says."""
@@ -74,7 +81,8 @@ class Composer:
         reading.default("framework.name", NAME, "this reader")
         model_of(settings, reading)
         apply(ROWS, settings, reading)
-        world = launch.around.get("parallelism.world_size")
+        state_compute(launch.config.under("compute"), reading)
+        world = launch.around.get("parallelism.world_size") or reading.get("gpu.count")
         world = world if isinstance(world, int) and world > 0 else 0
         _data(settings, reading)
         _batch(settings, world, reading)
@@ -87,7 +95,8 @@ class Composer:
 
 def _is_foundry(config: Settings) -> bool:
     name = config("model.name")
-    return name is not None and name.text in MODELS and config("max_seq_len") is not None
+    generates = config.has("input_lengths") or config.has("output_lengths")  # scripts/inference/benchmarking/yamls
+    return not generates and name is not None and name.text in MODELS and config("max_seq_len") is not None
 
 
 def _file(launch: Launch) -> Stated | None:
@@ -98,6 +107,9 @@ def _settings(launch: Launch, reading: Reading) -> Settings:
     """The file, with its variables, and overrides."""
     named = _file(launch)
     settings = launch.config if named is None else launch.settings_of(named.text, reading)
+    if named is not None and not settings.leaves:
+        reading.cannot_say(f"what {named.text[:80]} says", named.place)
+    settings = settings.under(INJECTED) if settings.has(INJECTED) and not _is_foundry(settings) else settings
     settings = settings.merged(overrides_of(launch.words[1:]))
     found = resolved(settings)
     length = found("variables.max_seq_len")
@@ -139,14 +151,6 @@ def _batch(settings: Settings, world: int, reading: Reading) -> None:
         reading.state("batch.gradient_accumulation_steps", max(-(-whole // ranks // size), 1), total.place)
 
 
-def _on(settings: Settings, key: str) -> bool:
-    stated = settings(key)
-    try:
-        return stated is not None and convert.flag(stated)
-    except ValueError:
-        return False
-
-
 def _fsdp(settings: Settings, world: int, reading: Reading) -> None:
     """Without a config, or on one GPU, nothing is sharded and nothing is rebuilt."""
     if not settings.under(FSDP).leaves or world == 1:
@@ -155,6 +159,17 @@ def _fsdp(settings: Settings, world: int, reading: Reading) -> None:
         for path in ("checkpointing.reentrant", "framework.fsdp.limit_all_gathers", "offload.activations"):
             reading.fields.pop(path, None)
         return
+    _strategy(settings, reading)
+    _checkpoints(settings, reading)
+    if place := switched_on(settings, f"{FSDP}.cpu_offload"):
+        for path in ("offload.parameters", "offload.optimizer"):
+            reading.state(path, "cpu", place)
+    kind = settings(f"{FSDP}.state_dict_type")
+    if kind is not None and kind.text == "full":
+        reading.state("save.full_state_dict", True, kind.place)
+
+
+def _strategy(settings: Settings, reading: Reading) -> None:
     strategy = settings(f"{FSDP}.sharding_strategy")
     if strategy is not None:
         word, reshards = SHARDING.get(strategy.text.strip(), ("", None))
@@ -164,20 +179,17 @@ def _fsdp(settings: Settings, world: int, reading: Reading) -> None:
             reading.state("parallelism.sharding", word, strategy.place)
         if reshards is not None:
             reading.state("framework.fsdp.reshard_after_forward", reshards, strategy.place)
+
+
+def _checkpoints(settings: Settings, reading: Reading) -> None:
     checkpoint = settings(f"{FSDP}.activation_checkpointing")
     if checkpoint is not None:
-        on = _on(settings, f"{FSDP}.activation_checkpointing")
+        on = truth(checkpoint) is True
         reading.state("checkpointing.mode", "full" if on else "none", checkpoint.place)
         if on:
             reading.default("checkpointing.reentrant", True, "composer: activation_checkpointing_reentrant")
         else:
             reading.fields.pop("checkpointing.reentrant", None)
-    if _on(settings, f"{FSDP}.cpu_offload"):
-        for path in ("offload.parameters", "offload.optimizer"):
-            reading.state(path, "cpu", settings.leaves[f"{FSDP}.cpu_offload"].place)
-    kind = settings(f"{FSDP}.state_dict_type")
-    if kind is not None and kind.text == "full":
-        reading.state("save.full_state_dict", True, kind.place)
 
 
 def _precision(settings: Settings, world: int, reading: Reading) -> None:
@@ -210,6 +222,10 @@ def _optimizer(settings: Settings, reading: Reading) -> None:
 
 
 def _runtime(settings: Settings, reading: Reading) -> None:
+    segments = settings("expandable_segments")  # utils/config_utils.py TrainConfig: on unless it is switched off
+    apply((Row("expandable_segments", "framework.expandable_segments", convert.flag),), settings, reading)
+    if segments is None:
+        reading.default("framework.expandable_segments", True, "llm-foundry's TrainConfig")
     if settings.has("compile_config"):
         first = next(stated for path, stated in settings.leaves.items() if path.startswith("compile_config"))
         if first.value is not None:

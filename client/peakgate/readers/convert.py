@@ -68,6 +68,14 @@ def text(stated: Stated) -> str:
     return stated.text.strip()
 
 
+def words(stated: Stated | None) -> list[str]:
+    """The words of a list, or of a text with commas or spaces between them; none where it is not stated."""
+    if stated is None:
+        return []
+    parts = stated.value if isinstance(stated.value, list) else [stated.text]
+    return [word.strip(" \"'[]") for part in parts for word in str(part).replace(" ", ",").split(",") if word.strip(" \"'[]")]
+
+
 def always(value: Value) -> Convert:
     """The same value whenever the setting is switched on."""
     return lambda stated: value if flag(stated) else None

@@ -7,7 +7,7 @@ Sources: DeepSpeed 0.19 runtime/config.py (_set_batch_related_parameters), __ini
 
 from __future__ import annotations
 
-from peakgate.readers import deepspeed_config
+from peakgate.readers import accelerate, deepspeed_config
 from peakgate.readers.convert import one_of, positive, whole
 from peakgate.readers.huggingface import deepspeed_of, state_cast_adapters
 from peakgate.readers.launch import Launch
@@ -49,6 +49,8 @@ class DeepSpeed:
         reading = Reading()
         settings = settings_of(launch, reading)
         config = settings if is_config(settings) else deepspeed_of(settings, launch, reading)
+        settings = Settings({key: stated for key, stated in settings.leaves.items() if not deepspeed_config.is_auto(stated)})
+        settings, config = _with_accelerate(settings, config, launch, reading)
         reading.default("framework.name", "deepspeed", "scripts that call deepspeed.initialize")
         name_model(settings, launch.files, reading)
         apply(DEGREES, settings, reading)
@@ -60,15 +62,31 @@ class DeepSpeed:
         state_attention(settings, reading)
         state_checkpoints(settings, reading)
         _activations(config, reading)
+        if place := switched_on(settings, "deepspeed_transformer_kernel"):
+            reading.cannot_say("DeepSpeed's own kernel of a layer", place)
         if read_adapters(settings, reading, dtype=dtype) is not None:
             state_cast_adapters(reading)
         return reading
+
+
+def _with_accelerate(settings: Settings, config: Settings | None, launch: Launch, reading: Reading) -> tuple[Settings, Settings | None]:
+    """The configuration and the number format of `accelerate launch --use_deepspeed`, where the script has none of its own."""
+    if "accelerate" not in launch.launchers:
+        return settings, config
+    outside = accelerate.accelerate_settings(launch, reading)
+    if config is None and accelerate.kind_of(outside)[0] == accelerate.DEEPSPEED:
+        config = accelerate.deepspeed_settings(outside, launch, reading)
+    mixed = outside("mixed_precision")
+    if mixed is not None and settings("mixed_precision") is None:
+        settings.override("mixed_precision", mixed)
+    return settings, config
 
 
 DEGREES = (
     Row("tensor_model_parallel_size", "parallelism.tensor", positive),
     Row("pipeline_model_parallel_size", "parallelism.pipeline", positive),
     Row("pipe_parallel_size", "parallelism.pipeline", positive),
+    Row("model_parallel_size", "parallelism.tensor", positive),  # gpt-neox megatron/neox_arguments/neox_args.py
     Row("pipeline_parallel_size", "parallelism.pipeline", positive),
     Row("pp_size", "parallelism.pipeline", positive),
     Row("ds_sequence_parallel_size", "parallelism.context", positive),
@@ -139,17 +157,14 @@ def _batch(config: Settings, launch: Launch, reading: Reading) -> None:
         return
     known = int(str(micro.value)) if micro else 0, int(str(steps.value)) if steps else 0
     whole_batch = int(str(total.value))
-    if all(known):
-        if known[0] * known[1] * ranks != whole_batch:
-            reading.warnings.append(
-                f"{GLOBAL} {whole_batch} ({total.place}) is not {MICRO} {known[0]} x {STEPS} {known[1]} x {ranks} data parallel ranks"
-            )
-        return
-    per_rank = whole_batch // ranks
-    if known[0]:
-        _derived(reading, STEPS_PATH, per_rank // known[0], total)
-    else:
-        _derived(reading, MICRO_PATH, per_rank // (known[1] or 1), total)
+    if all(known) and known[0] * known[1] * ranks != whole_batch:
+        reading.warnings.append(
+            f"{GLOBAL} {whole_batch} ({total.place}) is not {MICRO} {known[0]} x {STEPS} {known[1]} x {ranks} data parallel ranks"
+        )
+    elif known[0] and not known[1]:
+        _derived(reading, STEPS_PATH, whole_batch // ranks // known[0], total)
+    elif not known[0]:
+        _derived(reading, MICRO_PATH, whole_batch // ranks // (known[1] or 1), total)
 
 
 def _derived(reading: Reading, path: str, value: int, total: Stated) -> None:

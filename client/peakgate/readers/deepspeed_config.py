@@ -74,6 +74,7 @@ BEYOND = {
     "sparse_attention": "sparse attention",
     "progressive_layer_drop.enabled": "progressive layer drop",
     "random_ltd.enabled": "tokens dropped at random",
+    "data_efficiency.data_routing.random_ltd.enabled": "tokens dropped at random",
     "compile.deepcompile": "DeepCompile",
 }
 """Switches, and blocks of which any key is there."""

@@ -7,8 +7,9 @@ as in `accelerate.py`.
 from __future__ import annotations
 
 from peakgate.readers import accelerate, deepspeed_config
+from peakgate.readers.finetuners.values import count
 from peakgate.readers.launch import Launch
-from peakgate.readers.mixed_precision import Mixed, mixed_of, state_precision
+from peakgate.readers.mixed_precision import Mixed, loaded_without_a_word, mixed_of, of_checkpoint, state_precision
 from peakgate.readers.named_model import name_model
 from peakgate.readers.not_training import state_other_method, trains
 from peakgate.readers.peft import read_adapters
@@ -41,6 +42,7 @@ LIKELY = (
     "overwrite_output_dir",
     "warmup_ratio",
 )
+VERSION = "framework.version"
 ENOUGH = 4
 """Of the arguments that others have as well."""
 
@@ -76,18 +78,30 @@ class HuggingFace:
         """What its arguments say."""
         reading = Reading()
         settings = settings_of(launch, reading)
-        reading.default("framework.name", "huggingface", "scripts of transformers' Trainer")
+        own_loop = launch.program.endswith("_no_trainer.py")
+        reading.default("framework.name", "huggingface", "scripts of accelerate" if own_loop else "scripts of transformers' Trainer")
         name_model(settings, launch.files, reading)
         read_arguments(settings, reading)
         state_lengths(settings, reading, launch.program)
         state_other_method(launch, settings, reading)
+        state_context(settings, reading)
         outside = accelerate.accelerate_settings(launch, reading)
-        mixed = read_placement(settings, outside, launch, reading)
+        version = launch.own.fields.get(VERSION) or launch.around.fields.get(VERSION)
+        mixed = read_placement(settings, outside, launch, reading, loaded=loaded_without_a_word(version))
+        _say_format(version, mixed, reading)
         if read_adapters(settings, reading, dtype=half(mixed)) is not None:
             state_cast_adapters(reading)
-        if launch.program.endswith("_no_trainer.py"):
+        if own_loop:
             reading.default("optimizer.implementation", "foreach", "torch.optim.AdamW: foreach when none is named")
         return reading
+
+
+def _say_format(version: Stated | None, mixed: Mixed, reading: Reading) -> None:
+    """Which version was assumed, where it decides how a model is loaded: autocast over 16-bit weights is another recipe."""
+    autocast = str(reading.get("precision.recipe")).startswith("amp-")
+    if version is None and autocast and not mixed.dtype and of_checkpoint(reading) != "float32":
+        whose = "transformers before 5 (later the checkpoint's format): state framework.version"
+        reading.default("precision.parameters", "float32", whose)
 
 
 def state_cast_adapters(reading: Reading) -> None:
@@ -99,15 +113,26 @@ def state_cast_adapters(reading: Reading) -> None:
         )
 
 
+def state_context(settings: Settings, reading: Reading) -> None:
+    """Sequences that a group of ranks shares, as DeepSpeed's Ulysses does it (transformers integrations/deepspeed.py; accelerate)."""
+    stated = settings("sequence_parallel_size")
+    if stated is not None and count(stated) > 1:
+        reading.state("parallelism.context", count(stated), stated.place)
+        reading.state("parallelism.context_type", "ulysses", stated.place)
+
+
 def half(mixed: Mixed) -> str:
     """The 16-bit format that the model is loaded in, where it is one."""
     return mixed.dtype if mixed.dtype in ("bfloat16", "float16") else ""
 
 
-def read_placement(settings: Settings, outside: Settings, launch: Launch, reading: Reading, *, bf16_by_default: bool = False) -> Mixed:
-    """Sharding and precision, which decide each other; `outside` is what accelerate was told."""
+def read_placement(
+    settings: Settings, outside: Settings, launch: Launch, reading: Reading, *, bf16_by_default: bool = False, loaded: Stated | None = None
+) -> Mixed:
+    """Sharding and precision, which decide each other; `outside` is what accelerate was told, `loaded` the format of a model for which the
+    script names none."""
     named = outside("mixed_precision") or launch.environment("ACCELERATE_MIXED_PRECISION")
-    mixed = mixed_of(settings, reading, named, on_by_default=bf16_by_default)
+    mixed = mixed_of(settings, reading, named, on_by_default=bf16_by_default, loaded=loaded)
     accelerate.state_compile(outside, reading)
     kind, place = accelerate.kind_of(outside)
     config = deepspeed_of(settings, launch, reading)

@@ -8,18 +8,20 @@ settings are constants of the script.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from peakgate.readers import convert
 from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
 from peakgate.readers.litgpt_adapters import ADAPTED, adapters_of
+from peakgate.readers.litgpt_ages import SCRIPTS, SUBCOMMANDS, TODAY, Age
 from peakgate.readers.litgpt_models import model_of
-from peakgate.readers.place import DEFAULT, Place, Stated
+from peakgate.readers.place import DEFAULT, PYTHON, Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 
 NAME = "litgpt"
+WORLD = "parallelism.world_size"
 _SCRIPT = re.compile(
     r"(^|[/.])(finetune|pretrain|litgpt)[/.](lora|full|adapter|adapter_v2|pretrain|tinyllama|redpajama|openwebtext)(\.py)?$"
 )
@@ -49,24 +51,6 @@ OPTIMIZERS = {
     "pagedadamw": "paged-adamw",
     "pagedadamw8bit": "paged-adamw-8bit",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Age:
-    """What holds without a word, by the age of the launch."""
-
-    whose: str
-    version: str
-    global_batch: int
-    micro_batch: int
-
-
-TODAY = {
-    "pretrain": Age("litgpt pretrain", "0.5.13", 512, 4),
-    "": Age("litgpt", "0.5.13", 16, 1),
-}
-SUBCOMMANDS = Age("litgpt before 0.4: `litgpt finetune lora`", "0.3", 128, 4)
-SCRIPTS = Age("Lit-GPT's scripts", "", 128, 4)
 CONSTANTS = ("micro_batch_size", "batch_size", "devices", "lora_r", "lora_dropout", *ADAPTED)
 
 
@@ -99,20 +83,26 @@ class Litgpt:
         model_of(settings, launch, reading)
         apply(ROWS, settings, reading)
         reading.default("batch.micro_batch_size", age.micro_batch, age.whose)
-        world = _world(settings, launch, reading)
+        world = _world(settings, age, launch, reading)
         _accumulation(settings, age, world, reading)
         _precision(settings, kind, world, reading)
         _optimizer(settings, kind, reading)
         adapters_of(settings, kind, reading)
         _sharding(settings, kind, world, age, reading)
-        if reading.get("batch.sequence_length") is not None:
-            exact = kind == "pretrain"
-            reading.default(
-                "batch.sequence_length_is", "exact" if exact else "cap", "litgpt's data: joined" if exact else "litgpt's data: padded"
-            )
-        if kind == "pretrain":
-            reading.default("framework.compile", age is not SCRIPTS, "litgpt pretrain: torch.compile(model)")
+        _pretraining(kind, age, reading)
         return reading
+
+
+def _pretraining(kind: str, age: Age, reading: Reading) -> None:
+    """Texts are joined to full sequences and the model is compiled; examples of the others are padded (litgpt data/base.py:
+    get_sft_collate_fn)."""
+    joined = kind == "pretrain"
+    if reading.get("batch.sequence_length") is not None:
+        whose = f"litgpt's data: {'joined' if joined else 'padded'}"
+        reading.default("batch.sequence_length_is", "exact" if joined else "cap", whose)
+    if joined:
+        compiled = not age.script or age is SCRIPTS["tinyllama"]
+        reading.default("framework.compile", compiled, f"{age.whose}: torch.compile(model)")
 
 
 def _kind(launch: Launch) -> tuple[str, Age, list[Stated]]:
@@ -129,7 +119,7 @@ def _kind(launch: Launch) -> tuple[str, Age, list[Stated]]:
         stem = match[3] if match else ""
         kind = "pretrain" if match and (match[2] == "pretrain" or stem == "pretrain") else stem
         packaged = "litgpt" in re.split(r"[/.]", launch.path)
-        return kind, TODAY.get(kind, TODAY[""]) if packaged else SCRIPTS, positional
+        return kind, TODAY.get(kind, TODAY[""]) if packaged else SCRIPTS.get(stem, SCRIPTS["lora"]), positional
     return "", TODAY["pretrain" if launch.config("model_name") is not None else ""], []
 
 
@@ -140,7 +130,7 @@ def _kind_of(settings: Settings) -> str:
 
 
 def _settings(launch: Launch, age: Age, words: list[Stated], reading: Reading) -> Settings:
-    settings = launch.config if age is not SCRIPTS else _constants(launch)
+    settings = _constants(launch) if age.script else launch.config
     named = launch.arguments("config")
     if named is not None:
         settings = settings.merged(launch.settings_of(named.text, reading))
@@ -164,7 +154,7 @@ def _constants(launch: Launch) -> Settings:
     for number, line in enumerate(text.splitlines(), start=1):
         match = re.match(r"(\w+)\s*(?::\s*\w+\s*)?=\s*([\w.\-]+)\s*(#.*)?$", line)
         if match and match[1] in CONSTANTS:
-            found.override(match[1], Stated(match[2], Place(kind="python", key=match[1], file=launch.path, line=number)))
+            found.override(match[1], Stated(match[2], Place(kind=PYTHON, key=match[1], file=launch.path, line=number)))
     return found
 
 
@@ -176,34 +166,35 @@ def _whole(settings: Settings, otherwise: int, *keys: str) -> int:
         return otherwise
 
 
-def _world(settings: Settings, launch: Launch, reading: Reading) -> int:
+def _world(settings: Settings, age: Age, launch: Launch, reading: Reading) -> int:
     """devices × num_nodes; 0 where devices are counted at run time."""
     stated = settings("devices")
     nodes = max(_whole(settings, 1, "num_nodes"), 1)
-    devices = _whole(settings, 0 if stated is not None else 1, "devices")
-    around = launch.own.get("parallelism.world_size") or launch.around.get("parallelism.world_size")
-    if stated is not None and devices <= 0:
-        if isinstance(around, int) and around > 0:
-            return around
-        if settings("quantize") is None:  # which litgpt refuses on more than one
-            reading.cannot_say(f"how many devices {stated.text[:20]} finds: state parallelism.world_size", stated.place)
-        return 0
-    if stated is None and isinstance(around, int) and around > 0:
+    devices = _whole(settings, 0 if stated is not None else age.devices, "devices")
+    around = launch.own.get(WORLD) or launch.around.get(WORLD)
+    place = stated.place if stated is not None else Place(kind=DEFAULT, key=f"{age.whose}: devices = {age.devices or 'auto'}")
+    if (stated is None or devices <= 0) and isinstance(around, int) and around > 0:
         return around
+    if devices <= 0 and isinstance(gpus := launch.around.get("node.gpus"), int):
+        devices, place = gpus, launch.around.fields["node.gpus"].place
+    if devices <= 0:
+        if settings("quantize") is None:  # which litgpt refuses on more than one
+            reading.cannot_say(f"how many devices {stated.text[:20] if stated is not None else 'auto'} finds: state {WORLD}", place)
+        return 0
     if devices * nodes < convert.LARGEST:
-        place = stated.place if stated is not None else Place(kind=DEFAULT, key="litgpt: devices = 1")
-        reading.state("parallelism.world_size", devices * nodes, place)
+        reading.state(WORLD, devices * nodes, place)
     return devices * nodes
 
 
 def _accumulation(settings: Settings, age: Age, world: int, reading: Reading) -> None:
     micro = reading.get("batch.micro_batch_size")
-    batch = _whole(settings, age.global_batch, *ACCUMULATION)
+    batch = _whole(settings, age.batch, *ACCUMULATION)
     if not isinstance(micro, int) or world <= 0 or batch <= 0:
         return
-    steps = max(batch // world // micro, 1)
     stated = settings.first(*ACCUMULATION)
-    place = stated.place if stated is not None else Place(kind=DEFAULT, key=f"{age.whose}: global_batch_size = {age.global_batch}")
+    each = age.each or (age.script and stated is not None)  # `batch_size` of a script is that of one device
+    steps = max(batch // (1 if each else world) // micro, 1)
+    place = stated.place if stated is not None else Place(kind=DEFAULT, key=f"{age.whose}: global_batch_size = {age.batch}")
     reading.state("batch.gradient_accumulation_steps", steps, place)
 
 

@@ -6,7 +6,7 @@ Source: litgpt finetune/lora.py at 26857050 (setup's arguments and their default
 from __future__ import annotations
 
 from peakgate.readers import convert
-from peakgate.readers.place import DEFAULT, Place
+from peakgate.readers.place import DEFAULT, LAUNCHER, Place
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 
@@ -28,7 +28,7 @@ ADAPTERS = (Row("lora_r", "lora.rank", convert.positive), Row("lora_dropout", "l
 def adapters_of(settings: Settings, kind: str, reading: Reading) -> None:
     """States the adapters; what is neither LoRA nor all parameters is told."""
     if kind in ("adapter", "adapter_v2"):
-        reading.cannot_say(f"the learned prompts of {kind}", Place(kind="launcher", key=f"litgpt finetune_{kind}"))
+        reading.cannot_say(f"the learned prompts of {kind}", Place(kind=LAUNCHER, key=f"litgpt finetune_{kind}"))
     quantised = settings("quantize")
     if kind != "lora":
         if quantised is not None:

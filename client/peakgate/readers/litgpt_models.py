@@ -6,13 +6,11 @@ checkpoints/<organisation>/<name>).
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePosixPath
 
 from peakgate.readers import convert
-from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import Place, Stated
+from peakgate.readers.named_model import name_config
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 
@@ -59,7 +57,7 @@ def model_of(settings: Settings, launch: Launch, reading: Reading) -> None:
     stated = settings.first("checkpoint_dir", "model_name", "initial_checkpoint_dir", "repo_id")
     if stated is None:
         return
-    if not _local(stated, launch, reading):
+    if not name_config(stated, launch.files, reading):
         reading.state("model.preset", name_of(stated.text), stated.place)
     if (tied := settings("train.tie_embeddings")) is not None and tied.text == "true":
         reading.cannot_say("a head tied to the embedding", tied.place)
@@ -75,18 +73,6 @@ def name_of(text: str) -> str:
     name = parts[0]
     organisation = next((whose for start, whose in ORGANISATIONS if name.lower().startswith(start)), "")
     return NAMES.get(name.lower(), f"{organisation}/{name}" if organisation else name)
-
-
-def _local(stated: Stated, launch: Launch, reading: Reading) -> bool:
-    path = f"{stated.text.rstrip('/')}/config.json"
-    try:
-        config = json.loads(launch.files.text(path))
-    except (FileError, ValueError, RecursionError):
-        return False
-    if not isinstance(config, dict):
-        return False
-    reading.state("model.hf_config", config, Place(kind="json", file=path))
-    return True
 
 
 def _sizes(config: Settings, reading: Reading) -> None:

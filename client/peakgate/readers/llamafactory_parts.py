@@ -6,11 +6,10 @@ model/model_utils/{checkpointing,attention,liger_kernel,quantization}.py, train/
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from peakgate.readers.convert import flag, number, one_of, positive
 from peakgate.readers.finetuners.attention import attention
 from peakgate.readers.finetuners.fsdp import by_accelerates_names, state_fsdp
+from peakgate.readers.finetuners.launched import Part
 from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
@@ -24,7 +23,6 @@ from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Row, Scalar, apply
 from peakgate.readers.settings import Settings
 
-Part = Callable[[Settings, Launch, Reading], None]
 OWN = "LLaMA-Factory"
 
 BATCH = (

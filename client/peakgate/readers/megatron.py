@@ -56,6 +56,9 @@ NO_TRAINING = re.compile(r"generat|inference|server|convert|export|preprocess|ev
 OTHERS = ("megatron", "swift", "swift.cli.main")
 """ms-swift's commands take Megatron's flags beside a model's name."""
 
+BRIDGE = ("run_recipe.py", "run_script.py", "setup_experiment.py", "custom_setup_experiment.py", "launch_with_nemo_run.py", "bootstrap.py")
+"""Megatron-Bridge's runners have Megatron's flags beside a recipe."""
+
 SEES = re.compile(r"(^|[/_\-])(vlm?|vision|multimodal|clip|llava)([/_.\-]|$)")
 """In the paths of programs that train a vision tower beside the language model."""
 
@@ -71,10 +74,17 @@ class MegatronReader:
     def recognises(self, launch: Launch) -> bool:
         """By the program and a flag or two of its own; a config by its sections. Servers, converters and evaluations train nothing."""
         if not launch.words:
-            return launch.config.has(TEST_CASE) or (launch.config.has("language_model") and launch.config.has("model_parallel"))
+            mode = launch.config("MODE")
+            return (launch.config.has(TEST_CASE) and (mode is None or mode.text != "inference")) or (
+                launch.config.has("language_model") and launch.config.has("model_parallel")
+            )
         flags = launch.arguments.flags
         task = flags("task")
-        if launch.program in OTHERS or NO_TRAINING.search(launch.program.lower()) or (task is not None and task.text.upper() not in TASKS):
+        if (
+            launch.program in (*OTHERS, *BRIDGE)
+            or NO_TRAINING.search(launch.program.lower())
+            or (task is not None and task.text.upper() not in TASKS)
+        ):
             return False
         if flags("yaml_cfg") is not None and _program(launch) in PROGRAMS:
             return True

@@ -10,7 +10,6 @@ import re
 from dataclasses import replace
 
 from peakgate.readers.arguments import overrides_of
-from peakgate.readers.convert import flag
 from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
 from peakgate.readers.megatron_bridge_lora import read_lora, state_formats
@@ -23,6 +22,7 @@ from peakgate.readers.megatron_core.read import read_core
 from peakgate.readers.place import DEFAULT, FLAG, YAML, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
+from peakgate.readers.switches import truth
 
 SECTIONS = (
     "model",
@@ -65,10 +65,35 @@ FLAGS = {
 }
 """Flags of run_recipe.py and of scripts/performance -> field of ConfigContainer."""
 
+COMPUTES = {
+    "bf16": "bf16_mixed",
+    "fp8_cs": "bf16_with_fp8_current_scaling_mixed",
+    "fp8_mx": "bf16_with_mxfp8_mixed",
+    "fp8_sc": "bf16_with_fp8_subchannel_scaling_mixed",
+    "nvfp4": "bf16_with_nvfp4_mixed",
+}
+"""--compute_dtype of scripts/performance -> mixed_precision (utils/precision.py: get_precision_config)."""
+
 PACKS = ("dataset.enable_offline_packing", "dataset.packed_sequence", "dataset.enable_in_batch_packing")
 """Fine-tuning packs its sequences unless one of these is false (recipes/common.py, _sft_common); unpacked ones are padded."""
 
-SCRIPTS = ("run_recipe.py", "run_script.py", "setup_experiment.py", "launch_with_nemo_run.py", "train.sh", "launch_with_sbatch.sh")
+TEXT_STEPS = ("", "gpt_step", "llm_step", "dsv4_step")
+SEEING_RECIPES = (
+    *("nemotron_nano_v2_vl_", "nemotron_omni_", "qwen2_audio_", "qwen3_omni_", "qwen3_vl_", "qwen35_vl_", "qwen25_vl_", "step37_"),
+    *("gemma3_vl_", "gemma4_vl_", "glm_45v_", "kimi_k25_vl_", "ministral3_", "flux_", "wan_"),
+)
+"""scripts/training/recipe_metadata.py: TEXT_FORWARD_STEPS, RECIPE_FORWARD_STEP_PREFIXES."""
+
+SCRIPTS = (
+    "run_recipe.py",
+    "run_script.py",
+    "setup_experiment.py",
+    "bootstrap.py",
+    "custom_setup_experiment.py",
+    "launch_with_nemo_run.py",
+    "train.sh",
+    "launch_with_sbatch.sh",
+)
 NAMED = ("recipe", "model", "model_recipe_name", "mr", "factory")
 CONFIG_FILES = ("config_file", "config", "yaml")
 MODEL_NAMES = ("hf_path", "hf_model_path", "hf_model_id", "hf_model")
@@ -98,7 +123,7 @@ class MegatronBridgeReader:
         if launch.program == "nemo":
             return [word.text for word in launch.words[1:2]] == ["llm"]
         flags = launch.arguments.flags
-        if launch.program in SCRIPTS and any(flags(name) is not None for name in NAMED):
+        if launch.program in SCRIPTS and (any(flags(name) is not None for name in NAMED) or _by_size(launch) is not None):
             return True
         return _has_own(overrides_of(launch.words[1:])) or (_SCRIPT.match(launch.program) is not None and _config_has_own(launch))
 
@@ -107,6 +132,7 @@ class MegatronBridgeReader:
         reading = Reading()
         stated = _stated(launch, reading)
         recipe, name, place = _recipe(launch)
+        _further_inputs(launch, name, place, reading)
         base = recipe_settings(recipe, Place(kind=DEFAULT, key=f"{WHOSE}'s recipe {recipe.name}" if recipe else WHOSE))
         options = Options(canonical_of(base.merged(stated)), reading, WHOSE, dropout=None, complete=False)
         options.reading.state("framework.name", "megatron", place)
@@ -146,6 +172,15 @@ def _first(stated: Stated) -> str:
     return str(stated.value[0]) if isinstance(stated.value, list) and stated.value else stated.text
 
 
+def _further_inputs(launch: Launch, recipe: str, place: Place, reading: Reading) -> None:
+    """A step of another kind than text's, named or the recipe's own, puts a tower of pictures or sound in front of the model."""
+    stated = launch.arguments.flags("step_func")
+    name = _first(stated) if stated is not None else ""
+    if name not in TEXT_STEPS or (not name and recipe.startswith(SEEING_RECIPES)):
+        where = stated.place if stated is not None else place
+        reading.cannot_say(f"a tower of pictures or sound in front of the model ({(name or recipe)[:40]})", where)
+
+
 def _stated(launch: Launch, reading: Reading) -> Settings:
     """What is stated beside the recipe, later sources last; words of NeMo 2 (trainer.strategy.…, data.…) by Bridge's names."""
     if not launch.words:
@@ -159,7 +194,17 @@ def _stated(launch: Launch, reading: Reading) -> Settings:
         for name in names:
             if (stated := flags(name)) is not None and stated.value is not True:
                 settings.override(path, replace(stated, value=_first(stated)))
+    compute = flags.first("compute_dtype", "c")
+    if compute is not None and (formats := COMPUTES.get(_first(compute))) is not None:
+        settings.override("mixed_precision", replace(compute, value=formats))
+        settings.override("mixed_precision.first_last_layers_bf16", replace(compute, value=False))
     return settings.merged(overrides_of(launch.words[1:]))
+
+
+def _by_size(launch: Launch) -> Stated | None:
+    """A recipe by --model_name and --model_size, as the runner of performance had it until release 25.11."""
+    name, size = launch.arguments.flags("model_name"), launch.arguments.flags("model_size")
+    return replace(name, value=f"{_first(name)}_{_first(size)}") if name is not None and size is not None else None
 
 
 def _recipe(launch: Launch) -> tuple[Recipe | None, str, Place]:
@@ -170,8 +215,7 @@ def _recipe(launch: Launch) -> tuple[Recipe | None, str, Place]:
     flags = launch.arguments.flags
     task = next((_first(stated) for name in ("mode", "task") if (stated := flags(name)) is not None), "pretrain")
     suffix = {"lora": "peft", "dora": "peft", "finetune": "sft"}.get(task, task)
-    for name in NAMED:
-        stated = flags(name)
+    for stated in (_by_size(launch), *map(flags, NAMED)):
         if stated is not None and stated.value is not True:
             written = _first(stated)
             found = recipe_of(written) or recipe_of(f"{written}_{suffix}")
@@ -214,17 +258,9 @@ def _method(options: Options, launch: Launch, recipe: Recipe | None, name: str, 
     fine = adapters or any(each in task for each in ("sft", "finetune"))
     if fine or "pretrain" in task:
         options.reading.state("method.name", "sft" if fine else "pretrain", place)
-    elif (tuned := options("finetune")) is not None and flag_of(tuned):
+    elif (tuned := options("finetune")) is not None and truth(tuned):
         options.reading.state("method.name", "sft", tuned.place)
-    if fine and (packs := stated.first(*PACKS)) is not None and not flag_of(packs):
+    if fine and (packs := stated.first(*PACKS)) is not None and not truth(packs):
         options.reading.state("batch.packed", False, packs.place)
         options.reading.state("batch.sequence_length_is", "cap", packs.place)
     read_lora(options, stated, place, on=adapters, method="dora" if "dora" in task else "lora")
-
-
-def flag_of(stated: Stated) -> bool:
-    """A switch, false where it cannot be read."""
-    try:
-        return flag(stated)
-    except ValueError:
-        return False

@@ -64,6 +64,7 @@ def read_deepspeed(options: Options, launch: Launch, world: int | None) -> None:
     if options.on("partition_activations") and options.size("tensor_model_parallel_size", 1) > 1:
         options.cannot_say("stored inputs spread over tensor parallel ranks", "partition_activations")
     _experts(options)
+    _stages(options)
     word = options.word("optimizer", "adam")
     options.state("optimizer.name", {"adam": "adamw", "sgd": "sgd-momentum"}.get(word), "optimizer")
     options.reading.default("attention.implementation", "eager", "Megatron-DeepSpeed")  # without --use-flash-attn
@@ -105,6 +106,19 @@ def _offload(options: Options) -> None:
         options.state("offload.parameters", device, "remote_device")
     if options.on("checkpoint_in_cpu"):
         options.state("offload.activations", "cpu", "checkpoint_in_cpu")
+
+
+def _stages(options: Options) -> None:
+    """--pp-partition-method counts the table of words at both ends as layers, so that the first and last stage have one fewer
+    (DeepSpeed runtime/pipe/module.py: _partition_layers, type:regex; bigscience's Megatron-DeepSpeed: type:transformer|embedding)."""
+    layers, stages, method = options.whole("num_layers"), options.size("pipeline_model_parallel_size", 1), options("pp_partition_method")
+    if method is None or "embedding" not in method.text or stages < 2 or not layers:
+        return
+    each, rest = divmod(layers + 2, stages)
+    if rest or stages > layers:
+        options.reading.warnings.append(f"{method.place}: stages of {layers} layers over {stages} stages are not worked out")
+        return
+    options.state("parallelism.stage_layers", [each - 1, *[each] * (stages - 2), each - 1], "pp_partition_method")
 
 
 def _experts(options: Options) -> None:

@@ -34,6 +34,7 @@ RENAMED: Mapping[str, str] = {
     "add_position_embedding": "",
     "fp16_lm_loss": "fp16_lm_cross_entropy",
     "deepspeed_config": "ds_config",
+    "pad_vocab_size_to": "vocab_size",  # bigscience's Megatron-DeepSpeed: what the tokenizer's words are padded to
 }
 """Other name -> flag; empty: it says nothing. Sources: arguments.py of core_v0.2.0 to today; ModelParallelConfig, TransformerConfig."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peakgate.readers.place import Place, Stated
+from peakgate.readers.place import DEFAULT, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 from peakgate.readers.switches import truth
@@ -32,6 +32,9 @@ IN_FLOAT32 = ("gpt2", "bert", "t5", "bart", "electra", "gpt-neo", "pegasus", "xl
 STORAGE = ("bnb_4bit_quant_storage", "bnb_4bit_quant_storage_dtype")
 """What a 4-bit base is stored as under FSDP, which is the format of all its parameters (peft examples/sft/utils.py)."""
 
+AUTO_FROM = 5
+"""The version of transformers from which on a model is loaded in its checkpoint's format."""
+
 RECIPE = "precision.recipe"
 STATES = ("parameters", "gradients", "optimizer_states", "compute")
 
@@ -47,8 +50,11 @@ class Mixed:
     fp8: Place | None = None
 
 
-def mixed_of(settings: Settings, reading: Reading, outside: Stated | None, *, on_by_default: bool = False) -> Mixed:
-    """Both, from the script's arguments and what accelerate was told outside of them. `on_by_default`: bf16 unless fp16 (TRL)."""
+def mixed_of(
+    settings: Settings, reading: Reading, outside: Stated | None, *, on_by_default: bool = False, loaded: Stated | None = None
+) -> Mixed:
+    """Both, from the script's arguments and what accelerate was told outside of them. `on_by_default`: bf16 unless fp16 (TRL); `loaded`:
+    the format of a model for which none is stated, where that is not float32."""
     named = settings("mixed_precision") or outside
     autocast, place = "", None
     for word in ("fp16", "bf16"):
@@ -61,7 +67,7 @@ def mixed_of(settings: Settings, reading: Reading, outside: Stated | None, *, on
         fp8 = named.place if word == "fp8" else None
     if not autocast and on_by_default and truth(settings("bf16")) is None:
         autocast, place = "bf16", None
-    stated = settings.first("dtype", "model_dtype", *STORAGE)
+    stated = settings.first("dtype", "model_dtype", *STORAGE) or loaded
     dtype = dtype_of(stated, reading)
     return Mixed(autocast, dtype, place or (stated.place if stated is not None and dtype else None), fp8)
 
@@ -72,11 +78,21 @@ def dtype_of(stated: Stated | None, reading: Reading) -> str:
         return ""
     word = stated.text.strip().lower().removeprefix("torch.")
     if word == "auto":
-        return _of_checkpoint(reading)
+        return of_checkpoint(reading)
     return DTYPES.get(word, "")
 
 
-def _of_checkpoint(reading: Reading) -> str:
+def loaded_without_a_word(version: Stated | None) -> Stated | None:
+    """The format that a script loads a model in when it names none: the checkpoint's from transformers 5 on (from_pretrained: dtype=None
+    is auto), float32 before, which needs no word."""
+    major = version.text.partition(".")[0] if version is not None else ""
+    if version is None or not major.isdigit() or int(major[:4]) < AUTO_FROM:
+        return None
+    return Stated("auto", Place(kind=DEFAULT, key=f"transformers {version.text[:20]} ({version.place}): dtype=auto"))
+
+
+def of_checkpoint(reading: Reading) -> str:
+    """The format of the checkpoint that is trained: its config's, else what models of its name have."""
     config = reading.get("model.hf_config")
     if isinstance(config, dict):
         return DTYPES.get(str(config.get("torch_dtype") or config.get("dtype") or "float32"), "float32")

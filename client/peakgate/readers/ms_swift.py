@@ -25,36 +25,58 @@ class MsSwift:
     name = "ms-swift"
 
     def recognises(self, launch: Launch) -> bool:
-        """By the program and its verb."""
-        return bool(launch.words) and _verb(launch) != ""
+        """By the program and its verb, or by the keys of a config."""
+        return _verb(launch) != "" if launch.words else _is_config(launch.config)
 
     def read(self, launch: Launch) -> Reading:
         """The flags, over a config file where there is one."""
         reading = Reading()
         settings, verb = _settings(launch, reading), _verb(launch)
-        place = launch.words[0].place
-        megatron = launch.program == "megatron" or "_megatron" in launch.path
+        place = launch.words[0].place if launch.words else settings.leaves["model"].place
+        megatron = launch.program == "megatron" or "_megatron" in launch.path or (not launch.words and _is_megatron(settings))
         reading.state("framework.name", "megatron" if megatron else "huggingface", place)
         state_world_of_variables(launch, reading)
         if launch.program == "swift" and not launch.environment.leaves.keys() & {"NPROC_PER_NODE", "NNODES"}:
             reading.default("parallelism.world_size", 1, "ms-swift (cli/main.py: use_torchrun)")
         if verb == "pt":
             reading.state("method.name", "pretrain", place)
-        elif verb == "rlhf":
+        elif verb == "rlhf" or settings("rlhf_type") is not None:
             settings.leaves.setdefault("rlhf_type", Stated("dpo", Place(kind=DEFAULT, key="ms-swift (rlhf_args.py: rlhf_type)")))
+        _allocator(settings, reading)
         for part in MEGATRON_PARTS if megatron else PARTS:
             part(settings, launch, reading)
         return reading
 
 
 def _settings(launch: Launch, reading: Reading) -> Settings:
-    flags, path = flags_of(launch), config_path(launch, (".yaml", ".yml"))
-    config = launch.settings_of(path, reading) if path and path in {each.text for each in launch.words[2:4]} else Settings()
-    out = config.merged(flags)
+    """Flags over the file behind `--config` or in the place of the first word; of a Ray job the section of its trainer."""
+    flags, path = flags_of(launch), config_path(launch, (".yaml", ".yml", ".json"))
+    named = flags("config")
+    is_named = named is not None and (named.text == path or (isinstance(named.value, list) and path in named.value))
+    is_first = bool(path) and path in {each.text for each in launch.words[2:3]}
+    out = launch.config.merged(launch.settings_of(path, reading) if path and (is_named or is_first) else Settings()).merged(flags)
+    out = out.merged(out.under("train"))
     for today, earlier in TYPES.items():
         if out(today) is None and (stated := out.first(*earlier)) is not None:
             out.override(today, stated)
     return out
+
+
+def _is_config(config: Settings) -> bool:
+    """A model and a set of data by ms-swift's names, beside a tuner or a method that other trainers call otherwise."""
+    own = config.first("tuner_type", "train_type", "sft_type", "rlhf_type")
+    return config("model") is not None and config("dataset") is not None and own is not None
+
+
+def _is_megatron(settings: Settings) -> bool:
+    return settings.first("micro_batch_size", "tensor_model_parallel_size", "global_batch_size") is not None
+
+
+def _allocator(settings: Settings, reading: Reading) -> None:
+    """The section ENV of a config is set as variables (swift/utils/utils.py: parse_args)."""
+    stated = settings("ENV.PYTORCH_CUDA_ALLOC_CONF")
+    if stated is not None and "expandable_segments:true" in stated.text.replace(" ", "").lower():
+        reading.state("framework.expandable_segments", value=True, place=stated.place)
 
 
 def _verb(launch: Launch) -> str:

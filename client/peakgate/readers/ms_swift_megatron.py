@@ -7,11 +7,11 @@ defaults are ms-swift's: a distributed optimizer, selective recomputation of the
 from __future__ import annotations
 
 from peakgate.readers.convert import flag, number, one_of, positive
-from peakgate.readers.finetuners.launched import world_of
+from peakgate.readers.finetuners.launched import Part, world_of
 from peakgate.readers.finetuners.targets import state_targets
 from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default, words
 from peakgate.readers.launch import Launch
-from peakgate.readers.ms_swift_parts import METHODS, Part, model, tuning
+from peakgate.readers.ms_swift_parts import method, model, other_task, tuning
 from peakgate.readers.reading import Reading, Row, Scalar, apply
 from peakgate.readers.settings import Settings
 
@@ -121,14 +121,11 @@ def adapters(settings: Settings, _: Launch, reading: Reading) -> None:
         reading.default("lora.targets", ["all-linear"], OWN)
 
 
-def objective(settings: Settings, _: Launch, reading: Reading) -> None:
-    """The kind of preference optimisation."""
-    stated = settings("rlhf_type")
-    if stated is not None and stated.text.lower() in METHODS:
-        say(reading, "method.name", METHODS[stated.text.lower()], stated)
-    elif stated is not None:
-        reading.cannot_say(f"rlhf_type {stated.text[:40]}", stated.place)
+def objective(settings: Settings, launch: Launch, reading: Reading) -> None:
+    """The kind of preference optimisation, with the models that it needs beside the trained one."""
+    method(settings, launch, reading, "full")
     not_counted(NOT_COUNTED, settings, reading)
+    other_task(settings, reading)
     numbers_only(("global_batch_size", "recompute_num_layers"), settings, reading)
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from peakgate.readers.convert import flag, number, one_of, positive
 from peakgate.readers.files import FileError
 from peakgate.readers.finetuners.attention import attention
 from peakgate.readers.finetuners.fsdp import by_accelerates_names, state_fsdp
-from peakgate.readers.finetuners.launched import world_of
+from peakgate.readers.finetuners.launched import Part, world_of
 from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.optimizers import state_optimizer
 from peakgate.readers.finetuners.outside import state_outside
 from peakgate.readers.finetuners.targets import state_targets
-from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default
+from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, off, on, say, say_or_default, words
 from peakgate.readers.finetuners.zero import state_zero, zero_settings
 from peakgate.readers.finetuners.zero_files import MS_SWIFT
 from peakgate.readers.launch import Launch
@@ -22,7 +20,6 @@ from peakgate.readers.place import YAML, Place, Stated
 from peakgate.readers.reading import Reading, Row, Scalar, apply
 from peakgate.readers.settings import Settings, read_settings
 
-Part = Callable[[Settings, Launch, Reading], None]
 OWN = "ms-swift"
 
 TYPES = {
@@ -222,8 +219,8 @@ def kernels(settings: Settings, _: Launch, reading: Reading) -> None:
         state_liger(stated, reading)
 
 
-def method(settings: Settings, launch: Launch, reading: Reading) -> None:
-    """The kind of preference optimisation; the base is the reference of adapters."""
+def method(settings: Settings, launch: Launch, reading: Reading, default: str = "lora") -> None:
+    """The kind of preference optimisation; the base is the reference of adapters. `default`: the tuner when nothing is said."""
     stated = settings("rlhf_type")
     if stated is None:
         return
@@ -236,28 +233,41 @@ def method(settings: Settings, launch: Launch, reading: Reading) -> None:
     beta = settings("beta")
     keeps = name in ("dpo", "kto", "ppo") or (name == "grpo" and (beta is None or amount(beta) > 0))
     if keeps:
-        adapters = tuning(settings) != "full" and settings("ref_model") is None
+        adapters = tuning(settings, default) != "full" and settings("ref_model") is None
         say(reading, "method.reference", "adapter" if adapters else "full", settings("ref_model") or stated)
     if name == "distill":
         state_model(settings("teacher_model"), launch, reading, "method.teacher")
     if name in ("ppo",):
         state_model(settings("reward_model"), launch, reading, "method.reward")
+    if name in ("grpo", "distill", "ppo"):
+        answers(settings, reading)
     if name in ("grpo", "distill"):
         generation(settings, reading)
 
 
-def generation(settings: Settings, reading: Reading) -> None:
-    """vLLM's part of the cards (rlhf_args.py and TRL's GRPOConfig)."""
+def answers(settings: Settings, reading: Reading) -> None:
+    """`max_length` is the prompt's alone where the policy answers (template_args.py); the answer stands behind it."""
     apply((Row("max_completion_length", "batch.target_length", positive),), settings, reading)
     reading.default("batch.target_length", 512, f"{OWN} (rlhf_args.py: max_completion_length)")
+    prompt, answer = settings("max_length"), reading.get("batch.target_length")
+    if prompt is not None and count(prompt) and isinstance(answer, int):
+        reading.fields.pop("batch.sequence_length", None)
+        say(reading, "batch.sequence_length", count(prompt) + answer, prompt)
+
+
+def generation(settings: Settings, reading: Reading) -> None:
+    """vLLM's part of the cards (rlhf_args.py and TRL's GRPOConfig)."""
     used, mode = settings("use_vllm"), settings("vllm_mode")
     if used is None or not on(used):
         return
-    colocated = mode is not None and mode.text.lower() == "colocate"
-    say(reading, "method.generation.mode", "colocated" if colocated else "separate", mode or used)
+    shared = next(
+        (stated for stated in settings.under("colocate_groups").leaves.values() if {"train", "rollout"} <= set(words(stated))), None
+    )
+    colocated = shared is not None or (mode is not None and mode.text.lower() == "colocate")
+    say(reading, "method.generation.mode", "colocated" if colocated else "separate", shared or mode or used)
     if not colocated:
         return
-    share = settings("vllm_gpu_memory_utilization")
+    share = settings.first("vllm_gpu_memory_utilization", "rollout.vllm_gpu_memory_utilization")
     say_or_default(reading, "method.generation.memory_fraction", amount(share) or 0.9, share, f"{OWN} (vllm_gpu_memory_utilization)")
     if (level := settings("sleep_level")) is not None:
         say(reading, "method.generation.sleep", count(level) > 0, level)
@@ -275,9 +285,17 @@ def evaluation(settings: Settings, _: Launch, reading: Reading) -> None:
     say(reading, "evaluate.micro_batch_size", count(size) or 1, size or data)
 
 
+def other_task(settings: Settings, reading: Reading) -> None:
+    """Heads of classes, embeddings and rankers in place of a language model's (base_args.py: task_type)."""
+    stated = settings("task_type")
+    if stated is not None and stated.text.strip().lower() not in ("causal_lm", "generative_reranker", "none", "null", ""):
+        reading.cannot_say(f"task_type {stated.text[:40]}", stated.place)
+
+
 def rest(settings: Settings, _: Launch, reading: Reading) -> None:
     """What no field says."""
     not_counted(NOT_COUNTED, settings, reading)
+    other_task(settings, reading)
     numbers_only(("deepspeed_autotp_size", "sequence_parallel_size", "per_device_eval_batch_size"), settings, reading)
 
 

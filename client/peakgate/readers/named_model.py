@@ -39,12 +39,18 @@ def name_model(settings: Settings, files: Files, reading: Reading, names: tuple[
 
 def state_model(stated: Stated, files: Files, reading: Reading) -> None:
     """States a model's name, or the config.json of the folder that it is."""
-    config = config_of(stated.text, files)
-    if config is not None:
-        reading.state(CONFIG, config, stated.place)
-        reading.checkpoint = stated.text.removesuffix("config.json") or "."
-    elif stated.text.strip():
+    if not name_config(stated, files, reading) and stated.text.strip():
         reading.state(PRESET, stated.text.strip(), stated.place)
+
+
+def name_config(stated: Stated, files: Files, reading: Reading) -> bool:
+    """States the config.json of the folder that a setting names, in the place of all that it said so far. Whether there is one."""
+    config = config_of(stated.text, files)
+    if config is None:
+        return False
+    reading.fields[CONFIG] = Stated(config, stated.place)
+    reading.checkpoint = stated.text.removesuffix("config.json") or "."
+    return True
 
 
 def config_of(name: str, files: Files) -> dict[str, object] | None:

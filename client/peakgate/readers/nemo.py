@@ -91,8 +91,13 @@ def _is_nemo(settings: Settings) -> bool:
         if any(settings(f"{prefix}model.{name}") is not None for name in OWN) and (
             settings.has(f"{prefix}trainer") or settings.has(f"{prefix}model.optim")
         ):
-            return True
+            return not _only_tests(settings, f"{prefix}model.")
     return False
+
+
+def _only_tests(settings: Settings, model: str) -> bool:
+    """Whether a model has a set to be tested on, and neither one to train on nor an optimizer."""
+    return settings.has(f"{model}data.test_ds") and not settings.has(f"{model}data.train_ds") and not settings.has(f"{model}optim")
 
 
 def _settings(launch: Launch, reading: Reading) -> tuple[Settings, bool]:

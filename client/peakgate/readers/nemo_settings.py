@@ -110,7 +110,20 @@ def canonical_of(config: Settings) -> Settings:
     _engine(leaves)
     _optimizer(leaves, config)
     _precision(leaves, config)
+    _tokenizer(leaves, config)
     return canonical(Settings(leaves))
+
+
+def _tokenizer(leaves: dict[str, Stated], config: Settings) -> None:
+    """`library: megatron` has Megatron's types, `huggingface` an id as its type (NeMo nlp/modules/common/tokenizer_utils.py:
+    get_nmt_tokenizer)."""
+    library, named = config("model.tokenizer.library"), config("model.tokenizer.type")
+    if library is None or named is None:
+        return
+    if library.text.lower() == "megatron":
+        leaves["tokenizer_type"] = named
+    elif library.text.lower() == "huggingface":
+        leaves |= {"tokenizer_type": replace(library, value="HuggingFaceTokenizer"), "tokenizer_model": named}
 
 
 def _sequences(leaves: dict[str, Stated], config: Settings) -> None:

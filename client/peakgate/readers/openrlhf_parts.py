@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from peakgate.readers.convert import always, flag, one_of, positive
 from peakgate.readers.finetuners.attention import attention
-from peakgate.readers.finetuners.launched import world_of
+from peakgate.readers.finetuners.launched import Part, world_of
 from peakgate.readers.finetuners.liger import state_liger
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.ranks import state_lora
 from peakgate.readers.finetuners.values import amount, count, not_counted, numbers_only, on, say, say_or_default
 from peakgate.readers.finetuners.zero import CASTS
 from peakgate.readers.launch import Launch
-from peakgate.readers.ms_swift_parts import Part
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 

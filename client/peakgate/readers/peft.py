@@ -68,13 +68,25 @@ def read_adapters(settings: Settings, reading: Reading, *, dtype: str, explicit:
     _rank(settings, reading, place)
     for key in DROPOUTS:
         apply([Row(key, "lora.dropout", number)], settings, reading)
+    _targets(settings, reading)
+    if dora := switched_on(settings, "use_dora", "dora", "lora_config.use_dora"):
+        reading.state("lora.method", "dora", dora)
+    _base(settings, base, dtype, place, reading)
+    apply([Row("adapter_dtype", "lora.adapter_dtype", one_of(FORMATS))], settings, reading)
+    _beyond(settings, reading)
+    return base
+
+
+def _targets(settings: Settings, reading: Reading) -> None:
     targets = settings.first(*TARGETS)
     if targets is not None and (names := names_of(targets)):
         reading.state("lora.targets", list(names), targets.place)
     elif targets is not None and targets.text.strip(" []").lower() not in ("", *NOTHING):
         reading.cannot_say("adapted layers by a pattern", targets.place)
-    if dora := switched_on(settings, "use_dora", "dora", "lora_config.use_dora"):
-        reading.state("lora.method", "dora", dora)
+
+
+def _base(settings: Settings, base: Base, dtype: str, place: Place, reading: Reading) -> None:
+    """The base's own format, or the one that the model is loaded in; `place`: of what makes the adapters."""
     if base.place is not None:
         reading.state("lora.base_dtype", base.dtype, base.place)
         if (double := switched_on(settings, *DOUBLE)) and base.dtype != "int8":
@@ -82,9 +94,6 @@ def read_adapters(settings: Settings, reading: Reading, *, dtype: str, explicit:
     elif dtype:
         stated = settings("dtype")
         reading.state("lora.base_dtype", dtype, stated.place if stated is not None else place)
-    apply([Row("adapter_dtype", "lora.adapter_dtype", one_of(FORMATS))], settings, reading)
-    _beyond(settings, reading)
-    return base
 
 
 def _on(settings: Settings, *, explicit: bool) -> Place | None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FLAG, YAML, JSON, TOML, VARIABLE, DIRECTIVE, DEFAULT, LAUNCHER, MANIFEST = (
+FLAG, YAML, JSON, TOML, PYTHON, VARIABLE, DIRECTIVE, DEFAULT, LAUNCHER, MANIFEST = (
     "flag",
     "yaml",
     "json",
     "toml",
+    "python",
     "variable",
     "directive",
     "default",
     "launcher",
     "manifest",
 )
-"""Kinds of places: a flag of a command, a key of a file, an environment variable, an #SBATCH or #PEAKGATE line, a framework's default,
-what a launcher's words come to, a field of a Kubernetes manifest."""
+"""Kinds of places: a flag of a command, a key of a file, a name in a program, an environment variable, an #SBATCH or #PEAKGATE line, a
+framework's default, what a launcher's words come to, a field of a Kubernetes manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

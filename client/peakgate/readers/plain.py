@@ -5,8 +5,9 @@ A flag is taken for what its name says in transformers (`training_args.py`), tor
 
 from __future__ import annotations
 
+import re
+
 from peakgate.readers.accelerate import accelerate_settings
-from peakgate.readers.convert import positive
 from peakgate.readers.huggingface import read_placement
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import DTYPES
@@ -14,8 +15,16 @@ from peakgate.readers.named_model import NAMES, name_model
 from peakgate.readers.not_training import state_other_method, trains
 from peakgate.readers.peft import base_of, read_adapters
 from peakgate.readers.place import Place
-from peakgate.readers.plain_flags import BATCHES, MICRO_BATCHES, SEQUENCES, state_checkpoints, state_micro_batch, state_sequence
-from peakgate.readers.reading import Reading, Row, apply
+from peakgate.readers.plain_flags import (
+    BATCHES,
+    MICRO_BATCHES,
+    SEQUENCES,
+    state_checkpoints,
+    state_first,
+    state_micro_batch,
+    state_sequence,
+)
+from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 from peakgate.readers.switches import switched_on
 from peakgate.readers.trainer import OPTIMIZERS, state_attention
@@ -49,7 +58,7 @@ class Plain:
 
     def recognises(self, launch: Launch) -> bool:
         """A program with a model, and with a batch or a sequence."""
-        if not launch.words or not trains(launch.program):
+        if not launch.words or not trains(launch.program) or not trains(_verb(launch)):
             return False
         settings = settings_of(launch, Reading())
         named = any(settings(name) is not None for name in NAMES)
@@ -66,8 +75,7 @@ class Plain:
         state_other_method(launch, settings, reading)
         state_micro_batch(settings, reading)
         state_sequence(settings, reading)
-        name = next((each for each in STEPS if settings(each) is not None), STEPS[0])
-        apply([Row(name, "batch.gradient_accumulation_steps", positive)], settings, reading)
+        state_first(settings, STEPS, "batch.gradient_accumulation_steps", reading)
         state_checkpoints(settings, reading)
         state_attention(settings, reading)
         if accelerated:
@@ -76,11 +84,15 @@ class Plain:
             _sharding(settings, reading)
             _precision(settings, reading)
         _optimizer(settings, reading)
-        if place := switched_on(settings, "compile", "torch_compile", "use_compile"):
-            reading.state("framework.compile", value=True, place=place)
+        _compile(settings, reading)
         read_adapters(settings, reading, dtype="")
         _quantised(settings, reading)
         return reading
+
+
+def _compile(settings: Settings, reading: Reading) -> None:
+    if place := switched_on(settings, "compile", "torch_compile", "use_compile"):
+        reading.state("framework.compile", value=True, place=place)
 
 
 def _precision(settings: Settings, reading: Reading) -> None:
@@ -122,6 +134,12 @@ def _optimizer(settings: Settings, reading: Reading) -> None:
             reading.state("optimizer.implementation", OPTIMIZERS[word].implementation, stated.place)
         elif place := switched_on(settings, "fused", "fused_adam", "use_fused_adamw"):
             reading.state("optimizer.implementation", "fused", place)
+
+
+def _verb(launch: Launch) -> str:
+    """The word behind the program of a command line tool; empty where a flag or a path stands there."""
+    text = launch.words[1].text if len(launch.words) > 1 else ""
+    return text if re.fullmatch(r"[a-z]{2,20}", text) else ""
 
 
 def _sharding(settings: Settings, reading: Reading) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from peakgate.readers.degrees import warn_of_degrees
 from peakgate.readers.files import FileError, Files
 from peakgate.readers.launch import Launch
 from peakgate.readers.manifests.read import is_manifest, launches_of_manifest
+from peakgate.readers.named_model import CONFIG, name_config
 from peakgate.readers.reading import Reading
 from peakgate.readers.registry import READERS
 from peakgate.readers.settings import Settings, read_settings
@@ -67,15 +69,20 @@ def read_launch(launch: Launch) -> Reading:
             reading = Reading(format=reader.name, program=launch.path)
             reading.merge(reader.read(launch))
             reading.merge(launch.around)
-            _take_own(launch.own, reading)
+            _take_own(launch, reading)
+            warn_of_degrees(reading)
             return reading
     what = launch.path or launch.config_file or "an empty command"
     names = ", ".join(reader.name for reader in READERS)
     raise UnreadableError(f"{UNKNOWN}: {what} is none of {names}")
 
 
-def _take_own(own: Reading, reading: Reading) -> None:
+def _take_own(launch: Launch, reading: Reading) -> None:
     """What the submitter says itself wins, and settles what is doubtful about it."""
+    own = launch.own
     reading.forget_other_models(own)
     reading.fields |= own.fields
+    reading.own = frozenset(own.fields)
+    if (named := own.fields.get(CONFIG)) is not None and isinstance(named.value, str):
+        name_config(named, launch.files, reading)
     reading.warnings = [sentence for sentence in reading.warnings if sentence.partition(":")[0] not in own.fields]

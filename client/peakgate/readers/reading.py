@@ -23,6 +23,8 @@ class Reading:
     """The reader's name."""
     checkpoint: str = ""
     """The folder whose config.json the trained model is."""
+    own: frozenset[str] = frozenset()
+    """Fields that the submitter states in the document's own words, beside the launch."""
     program: str = ""
     """The training program as the launch writes it; empty of a config file by itself."""
 

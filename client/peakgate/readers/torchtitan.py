@@ -14,13 +14,13 @@ from peakgate.readers import torchtitan_age, torchtitan_parallel, torchtitan_pyt
 from peakgate.readers import torchtitan_configs as configs
 from peakgate.readers.arguments import MOST_WORDS
 from peakgate.readers.launch import Launch
+from peakgate.readers.launchers.state import KNOWN_SCRIPTS
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Scalar, apply
 from peakgate.readers.settings import Settings
 from peakgate.readers.torchtitan_models import sizes_of
 
 NAME = "torchtitan"
-SCRIPTS = ("run_train.sh", "run_llama_train.sh")
 DRY = ("", "true", "fake_backend", "local_tensor")
 """Modes of communication that train nothing; run_train.sh has a branch for them, whose variable is empty otherwise."""
 _MODULE = re.compile(r"(^|[./])torchtitan([./]\w+)*[./]?train(\.py)?$")
@@ -43,7 +43,7 @@ class Torchtitan:
         flags = launch.arguments.flags
         if (mode := flags("comm.mode")) is not None and mode.text in DRY:
             return False
-        if launch.program in SCRIPTS or _MODULE.search(launch.path) or flags("job.config_file") is not None:
+        if launch.program in KNOWN_SCRIPTS or _MODULE.search(launch.path) or flags("job.config_file") is not None:
             return True
         of_file = launch.config
         sized = of_file.first("training.seq_len", "training.local_batch_size", "training.batch_size")
@@ -74,7 +74,7 @@ def _settings(launch: Launch, reading: Reading) -> Settings:
     """All that is stated: defaults, then the config, then flags, under the names that hold today."""
     flags = _flags(launch)
     module, named = _named(launch, flags, "module", "MODULE"), _named(launch, flags, "config", "CONFIG")
-    if named is not None and (module is not None or launch.program in SCRIPTS):
+    if named is not None and (module is not None or launch.program in KNOWN_SCRIPTS):
         base = _of_registry(module, named, launch, reading)
         reading.default("framework.version", torchtitan_age.OF_PYTHON, "torchtitan: configs in Python")
     else:
@@ -104,13 +104,13 @@ def _flags(launch: Launch) -> Settings:
 
 def _named(launch: Launch, flags: Settings, flag: str, variable: str) -> Stated | None:
     """A flag, or the variable that run_train.sh makes it of."""
-    return flags(flag) or (launch.environment(variable) if launch.program in SCRIPTS else None)
+    return flags(flag) or (launch.environment(variable) if launch.program in KNOWN_SCRIPTS else None)
 
 
 def _of_file(launch: Launch, flags: Settings, reading: Reading) -> Settings:
     if launch.config_file:
         return launch.config
-    named = flags("job.config_file") or (launch.environment("CONFIG_FILE") if launch.program in SCRIPTS else None)
+    named = flags("job.config_file") or (launch.environment("CONFIG_FILE") if launch.program in KNOWN_SCRIPTS else None)
     if named is None:
         return Settings()
     own = configs.of_file(named.text)
@@ -202,7 +202,7 @@ def _every(every: str, option: Stated, reading: Reading) -> None:
 
 def _allocator(launch: Launch, reading: Reading) -> None:
     """run_train.sh sets expandable segments; a bare launch of the module does not, unless a variable does, which the launchers read."""
-    if launch.program in SCRIPTS:
+    if launch.program in KNOWN_SCRIPTS:
         reading.default("framework.expandable_segments", True, f"torchtitan's {launch.program}")
     elif launch.words:
         reading.default("framework.expandable_segments", False, "torch's allocator")

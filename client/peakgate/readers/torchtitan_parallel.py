@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from peakgate.readers import convert
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import Place, Stated
+from peakgate.readers.launchers.state import KNOWN_SCRIPTS
+from peakgate.readers.place import DEFAULT, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 from peakgate.readers.torchtitan_pipeline import pipeline_of
@@ -53,8 +54,8 @@ def _world(launch: Launch, reading: Reading) -> int:
         known = launch.around.get(path)
         if isinstance(known, int) and known > 0:
             return known
-    if launch.program in ("run_train.sh", "run_llama_train.sh"):
-        ngpu = launch.environment("NGPU") or Stated(8, Place(kind="default", key=f"torchtitan's {launch.program}: NGPU"))
+    if launch.program in KNOWN_SCRIPTS:
+        ngpu = launch.environment("NGPU") or Stated(8, Place(kind=DEFAULT, key=f"torchtitan's {launch.program}: NGPU"))
         count = whole(Settings({"NGPU": ngpu}), "NGPU", 8, reading)
         if count > 0:
             for path in ("parallelism.world_size", "gpu.count", "node.gpus"):
@@ -77,7 +78,7 @@ def _degrees(settings: Settings, world: int, reading: Reading) -> Degrees:
         reading.warnings.append(f"parallelism: the degrees come to {shard * fixed} GPUs and the launch to {world}: torchtitan refuses that")
     elif shard <= 0:
         shard = world // fixed if world and world % fixed == 0 else 0
-        if world and not shard:
+        if world and not shard and world % (fixed // replicate) == 0:  # of the other degrees every reading is warned (degrees.py)
             reading.warnings.append(
                 f"parallelism: the degrees come to multiples of {fixed} GPUs and the launch to {world}: torchtitan refuses that"
             )
@@ -100,11 +101,11 @@ def _sharding(settings: Settings, degrees: Degrees, reading: Reading) -> None:
     explicit = settings("parallelism.data_parallel_shard_degree")
     alone, copied = ("none", "ddp") if shards == 1 else ("fsdp", "hsdp")
     word = copied if degrees.replicate > 1 else alone
-    if stated is None and word == "fsdp":
-        return
     place = (settings("parallelism.data_parallel_replicate_degree") if degrees.replicate > 1 else None) or explicit or stated
     if place is None:
-        reading.default("parallelism.sharding", word, "torchtitan on one data parallel rank")
+        if shards:
+            ranks = "one data parallel rank" if shards == 1 else "several data parallel ranks"
+            reading.default("parallelism.sharding", word, f"torchtitan on {ranks}")
         return
     reading.state("parallelism.sharding", word, place.place)
     if shards > 1 and (word == "hsdp" or whole(settings, "parallelism.data_parallel_shard_degree", -1, Reading()) > 0):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from peakgate.readers import torchtitan_configs as configs
 from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import Place, Stated
+from peakgate.readers.place import PYTHON, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 
@@ -121,7 +121,7 @@ def _in_order(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 
 def _said(node: ast.AST, module: Module) -> Iterator[tuple[str, Stated]]:
-    place = Place(kind="python", key="", file=module.path, line=getattr(node, "lineno", 0))
+    place = Place(kind=PYTHON, key="", file=module.path, line=getattr(node, "lineno", 0))
     if isinstance(node, ast.Assign):
         target = _name(node.targets[0])
         known, value = _value(node.value)
@@ -160,7 +160,7 @@ def _of_call(name: str, node: ast.Call, place: Place, module: str) -> Iterator[t
         if section and keyword.arg and known:
             yield (
                 f"{section}.{keyword.arg}",
-                Stated(value, Place(kind="python", key=keyword.arg, file=place.file, line=keyword.value.lineno)),
+                Stated(value, Place(kind=PYTHON, key=keyword.arg, file=place.file, line=keyword.value.lineno)),
             )
 
 

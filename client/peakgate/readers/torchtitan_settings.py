@@ -12,6 +12,7 @@ from peakgate.readers import convert
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Row
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import truth
 
 RENAMED = {
     "training.batch_size": "training.local_batch_size",
@@ -74,10 +75,7 @@ def current(settings: Settings) -> Settings:
 def switched(settings: Settings, path: str) -> Stated | None:
     """A switch that is on."""
     stated = settings(path)
-    try:
-        return stated if stated is not None and convert.flag(stated) else None
-    except ValueError:
-        return None
+    return stated if truth(stated) else None
 
 
 def whole(settings: Settings, key: str, otherwise: int, reading: Reading) -> int:
@@ -90,14 +88,6 @@ def whole(settings: Settings, key: str, otherwise: int, reading: Reading) -> int
     except ValueError as error:
         reading.warnings.append(f"{key}: {stated.text[:40]!r} cannot be read ({stated.place}): {error}")
         return otherwise
-
-
-def words_of(stated: Stated | None) -> list[str]:
-    """A list, or words behind commas or spaces."""
-    if stated is None:
-        return []
-    parts = stated.value if isinstance(stated.value, list) else [stated.text]
-    return [word.strip(" \"'[]") for part in parts for word in str(part).replace(" ", ",").split(",") if word.strip(" \"'[]")]
 
 
 def read(settings: Settings, reading: Reading) -> None:
@@ -147,7 +137,7 @@ def _compile(settings: Settings, reading: Reading) -> None:
         return
     on = switched(settings, "compile.enable") is not None
     listed = settings("compile.components")
-    parts = words_of(listed) if listed is not None else ["model", "loss"]
+    parts = convert.words(listed) if listed is not None else ["model", "loss"]
     reading.state("framework.compile", on and "model" in parts, enable.place)
     if on and listed is not None and ("model" in parts) != ("loss" in parts):
         what = "the loss is compiled and the layers are not" if "loss" in parts else "the layers are compiled and the loss is not"
@@ -157,7 +147,7 @@ def _compile(settings: Settings, reading: Reading) -> None:
 def _eight_bits(settings: Settings, reading: Reading) -> None:
     """Converters decide; the sections say how. Before converters a switch of its own did."""
     listed = settings("model.converters")
-    names = words_of(listed)
+    names = convert.words(listed)
     older = switched(settings, "quantize.linear.float8.enable_float8_linear") or switched(settings, "training.enable_fp8_linear")
     place = listed or older
     if place is None:

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from peakgate.readers import torchtune_settings
 from peakgate.readers.arguments import MOST_WORDS, overrides_of
-from peakgate.readers.convert import LARGEST, flag, positive, whole
+from peakgate.readers.convert import LARGEST, positive, whole, words
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import Place, Stated
+from peakgate.readers.place import DEFAULT, LAUNCHER, Place, Stated
 from peakgate.readers.reading import Reading, apply
 from peakgate.readers.references import resolved
 from peakgate.readers.settings import Settings
-from peakgate.readers.torchtitan_settings import words_of
+from peakgate.readers.switches import truth
 from peakgate.readers.torchtune_configs import config_of
 from peakgate.readers.torchtune_models import BLOCKS, PRESETS, SIZES, TIED, feed_forward, is_adapted, is_quantised, plain
 
@@ -25,6 +25,10 @@ NAME = "torchtune"
 RECIPE = re.compile(
     r"((full|lora|qat|qat_lora|early_exit|grpo_full|async_grpo_full)_finetune|_dpo_|_kd_|knowledge_distillation|ppo_full|qat_)"
 )
+OTHER = re.compile(r"(^|[/_ ])(generate|eleuther_eval|quantize)")
+"""Recipes that train nothing."""
+NOT_TRAINED = ("tasks", "prompt", "max_new_tokens", "quantizer")
+"""Keys of their configs."""
 METHODS = {
     "dpo": "dpo",
     "ppo": "ppo",
@@ -52,10 +56,10 @@ class Torchtune:
     def recognises(self, launch: Launch) -> bool:
         """A launch by `tune run`, or a config whose components are torchtune's."""
         if "tune" in launch.launchers:
-            return True
-        component = launch.config("model._component_")
+            return not OTHER.search(launch.program)
+        component = launch.config.first("model._component_", "policy_model._component_")
         if component is not None and component.text.startswith("torchtune."):
-            return True
+            return launch.config.has("optimizer") or not any(map(launch.config.has, NOT_TRAINED))
         return (
             bool(launch.words)
             and bool(RECIPE.search(launch.program))
@@ -86,12 +90,12 @@ def _recipe(launch: Launch) -> str:
 
 
 def _config_word(launch: Launch) -> Stated | None:
-    words = launch.words[:MOST_WORDS]
-    for index, word in enumerate(words):
+    given = launch.words[:MOST_WORDS]
+    for index, word in enumerate(given):
         if word.text.startswith("--config="):
             return Stated(word.text.partition("=")[2], replace(word.place, key="--config"))
-        if word.text == "--config" and index + 1 < len(words):
-            return Stated(words[index + 1].text, replace(word.place, key="--config"))
+        if word.text == "--config" and index + 1 < len(given):
+            return Stated(given[index + 1].text, replace(word.place, key="--config"))
     return None
 
 
@@ -132,7 +136,7 @@ def _names(recipe: str, part: str) -> bool:
 
 def _method(recipe: str, settings: Settings, reading: Reading) -> None:
     """The recipe's own method, or its loss's; what it holds beside the model is said or not said."""
-    place = Place(kind="launcher", key=f"tune run {recipe}") if recipe else Place(kind="default", key="torchtune")
+    place = Place(kind=LAUNCHER, key=f"tune run {recipe}") if recipe else Place(kind=DEFAULT, key="torchtune")
     method = next((word for part, word in METHODS.items() if _names(recipe, part)), "sft")
     loss = settings.first("kd_loss._component_", "loss._component_")
     if method == "sft" and loss is not None:
@@ -203,10 +207,10 @@ def _adapters(settings: Settings, recipe: str, reading: Reading) -> None:
     if component is None or not (is_adapted(component.text) or settings("model.lora_rank") is not None):
         return
     listed = settings("model.lora_attn_modules")
-    targets = words_of(listed)
+    targets = words(listed)
     for key, names in (("apply_lora_to_mlp", ("gate_proj", "up_proj", "down_proj")), ("apply_lora_to_output", ("lm_head",))):
         stated = settings(f"model.{key}")
-        if stated is not None and _on(stated):
+        if stated is not None and truth(stated):
             targets += names
     place = (listed or component).place
     if targets:
@@ -214,17 +218,10 @@ def _adapters(settings: Settings, recipe: str, reading: Reading) -> None:
     apply(torchtune_settings.ADAPTERS, settings, reading)
     reading.default("lora.rank", 8, "torchtune's builders: lora_rank = 8")
     base = settings("model.quantize_base")
-    if is_quantised(component.text) or (base is not None and _on(base)):
+    if is_quantised(component.text) or truth(base):
         reading.state("lora.base_dtype", "nf4", (base or component).place)
     if "full" in recipe and "lora" not in recipe:
         reading.warnings.append(f"lora: {recipe} trains every parameter of a model with adapters ({component.place})")
-
-
-def _on(stated: Stated) -> bool:
-    try:
-        return flag(stated)
-    except ValueError:
-        return False
 
 
 def _degree(settings: Settings, key: str, reading: Reading) -> int | None:
@@ -254,5 +251,5 @@ def _parallel(recipe: str, settings: Settings, launch: Launch, reading: Reading)
     if shard is not None and shard > 1:
         reading.state("parallelism.shard_degree", shard, settings.leaves["data_parallel_shard_dim"].place)
     layers = settings("custom_sharded_layers")
-    if layers is not None and words_of(layers):
+    if layers is not None and words(layers):
         reading.cannot_say("embedding or head as units of their own", layers.place)

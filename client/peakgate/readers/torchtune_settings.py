@@ -10,6 +10,7 @@ from peakgate.readers import convert
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Row
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import truth
 
 ROWS = (
     Row("batch_size", "batch.micro_batch_size", convert.positive),
@@ -57,11 +58,7 @@ CHUNKS = 8
 
 def on(settings: Settings, key: str) -> bool:
     """Whether a switch is on."""
-    stated = settings(key)
-    try:
-        return stated is not None and convert.flag(stated)
-    except ValueError:
-        return False
+    return truth(settings(key)) is True
 
 
 def read(settings: Settings, reading: Reading) -> None:

@@ -37,6 +37,13 @@ ALIASES = {
 KEPT = ("fsdp_config", "deepspeed", "gradient_checkpointing_kwargs", "liger_kernel_config", "model_init_kwargs", "accelerator_config")
 """Arguments that are mappings of their own; keys below any other name are the sections of somebody's file."""
 
+OF_DEEPSPEED = (
+    *("aio", "activation_checkpointing", "autotuning", "comms_logger", "compression_training", "curriculum_learning", "data_efficiency"),
+    *("elasticity", "flops_profiler", "hybrid_engine", "monitor_config", "optimizer", "pipeline", "progressive_layer_drop", "scheduler"),
+    *("sparse_attention", "tensorboard", "wandb", "zero_optimization"),
+)
+"""Sections of a DeepSpeed configuration, whose keys (`aio.block_size`) are no arguments."""
+
 CONFIG_FLAGS = ("config", "config_path", "args_file", "yaml")
 FILES = (".yaml", ".yml", ".json")
 
@@ -106,9 +113,10 @@ def _json(name: str, stated: Stated) -> Settings:
 def _flat(settings: Settings) -> Settings:
     """Sections of a file (`training.bf16`) by their keys alone, beside what is a mapping by itself."""
     out = Settings(dict(settings.leaves))
+    kept = (*KEPT, *OF_DEEPSPEED) if settings.has("zero_optimization") or settings.has("train_micro_batch_size_per_gpu") else KEPT
     for path, stated in settings.leaves.items():
         head, _, key = path.rpartition(".")
-        if head and head.split(".")[0] not in KEPT and ALIASES.get(head.split(".")[0]) not in KEPT:
+        if head and head.split(".")[0] not in kept and ALIASES.get(head.split(".")[0]) not in kept:
             out.leaves.setdefault(key, stated)
     return out
 

@@ -12,7 +12,7 @@ import re
 
 from peakgate.readers.convert import number
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import Place
+from peakgate.readers.place import DEFAULT, Place
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 from peakgate.readers.switches import switched_on, truth
@@ -29,6 +29,10 @@ COUNTED = {
     "ppo": "ppo",
 }
 """Words of a command or a script's name -> the document's method."""
+
+STABLE = {"sft": "sft", "dpo": "dpo", "kto": "kto", "reward": "reward", "grpo": "grpo", "rloo": "rloo", "gspo": "grpo", "gkd": "sft"}
+"""Methods whose config and trainer stand under trl/trainer/, and by which name (GKD's are SFT's with a teacher); those of others have a
+folder of their own under trl/experimental/."""
 
 UNCOUNTED = (
     "online_dpo",
@@ -61,6 +65,11 @@ SIGNS = (
     ("sft", ("dataset_text_field", "assistant_only_loss", "completion_only_loss", "packing_strategy", "eval_packing")),
 )
 """Arguments of one method alone."""
+
+
+def module_of(method: str) -> str:
+    """The stem of the files that hold a method's defaults."""
+    return f"TRL trainer/{STABLE[method]}" if method in STABLE else f"TRL experimental/{method}/{method}"
 
 
 def method_of(launch: Launch, settings: Settings) -> str:
@@ -115,7 +124,7 @@ def state_method(method: str, settings: Settings, reading: Reading, place: Place
         return
     reading.state("method.name", name, place)
     if name in ("dpo", "kto"):
-        _reference(reading, ready=switched_on(settings, "precompute_ref_log_probs"))
+        _reference(reading, f"{module_of(method)}_trainer.py", ready=switched_on(settings, "precompute_ref_log_probs"))
     elif name == "grpo":
         _grpo(settings, reading)
     elif name == "distill":
@@ -125,14 +134,14 @@ def state_method(method: str, settings: Settings, reading: Reading, place: Place
             _model(settings, "reward_model_path", f"method.{role}.preset", reading)
 
 
-def _reference(reading: Reading, *, ready: Place | None) -> None:
+def _reference(reading: Reading, trainer: str, *, ready: Place | None) -> None:
     """A second model, the base without its adapters, or none when its log-probabilities are made before the training."""
     if ready is not None:
         reading.state("method.reference", "none", ready)
     elif reading.get("lora.rank") is not None:
-        reading.default("method.reference", "adapter", "TRL dpo_trainer.py: under adapters the base is the reference")
+        reading.default("method.reference", "adapter", f"{trainer}: under adapters the base is the reference")
     else:
-        reading.default("method.reference", "full", "TRL dpo_trainer.py: ref_model is made from the model's own files")
+        reading.default("method.reference", "full", f"{trainer}: ref_model is made from the model's own files")
 
 
 def _grpo(settings: Settings, reading: Reading) -> None:
@@ -147,7 +156,7 @@ def _grpo(settings: Settings, reading: Reading) -> None:
     elif beta is not None:
         reading.state("method.reference", "none", beta.place)
     else:
-        reading.default("method.reference", "none", "TRL grpo_config.py: beta=0.0")
+        reading.default("method.reference", "none", "TRL trainer/grpo_config.py: beta=0.0")
     _model(settings, "reward_model_name_or_path", "method.reward.preset", reading)
     _generation(settings, reading)
 
@@ -159,7 +168,7 @@ def _generation(settings: Settings, reading: Reading) -> None:
         stated = settings("use_vllm")
         reading.cannot_say(
             "answers that the policy generates itself",
-            stated.place if stated is not None else _default("TRL grpo_config.py: use_vllm=False"),
+            stated.place if stated is not None else _default("TRL trainer/grpo_config.py: use_vllm=False"),
         )
         return
     mode, elsewhere = settings("vllm_mode"), settings.first("vllm_server_host", "vllm_server_base_url", "vllm_server_port", "vllm_device")
@@ -171,16 +180,16 @@ def _generation(settings: Settings, reading: Reading) -> None:
         return
     reading.state("method.generation.colocated", value=True, place=where)
     apply([Row("vllm_gpu_memory_utilization", "method.generation.memory_fraction", number)], settings, reading)
-    reading.default("method.generation.memory_fraction", 0.3, "TRL grpo_config.py: vllm_gpu_memory_utilization=0.3")
+    reading.default("method.generation.memory_fraction", 0.3, "TRL trainer/grpo_config.py: vllm_gpu_memory_utilization=0.3")
     sleep = settings("vllm_enable_sleep_mode")
     if sleep is not None and (on := truth(sleep)) is not None:
         reading.state("method.generation.sleep", on, sleep.place)
     else:
-        reading.default("method.generation.sleep", value=False, whose="TRL grpo_config.py: vllm_enable_sleep_mode=False")
+        reading.default("method.generation.sleep", value=False, whose="TRL trainer/grpo_config.py: vllm_enable_sleep_mode=False")
 
 
 def _default(whose: str) -> Place:
-    return Place(kind="default", key=whose)
+    return Place(kind=DEFAULT, key=whose)
 
 
 def _distillation(settings: Settings, reading: Reading, place: Place) -> None:

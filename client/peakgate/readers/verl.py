@@ -16,7 +16,8 @@ from peakgate.readers.settings import Settings, read_settings
 from peakgate.readers.verl_rl import read_rl
 from peakgate.readers.verl_sft import read_sft
 
-RL = ("verl.trainer.main_ppo", "main_ppo.py", "recipe.dapo.main_dapo", "main_dapo.py")
+RL = ("main_ppo", "main_dapo", "fully_async_main", "main_ppo_sync")
+"""Last names of the entry points, in trainer/, experimental/ and recipe/."""
 SFT = ("verl.trainer.fsdp_sft_trainer", "fsdp_sft_trainer.py", "verl.trainer.sft_trainer", "sft_trainer.py")
 
 
@@ -28,7 +29,7 @@ class Verl:
     def recognises(self, launch: Launch) -> bool:
         """By the program, or by the sections of a config."""
         if launch.words:
-            return launch.program in RL or (launch.program in SFT and _ours(launch))
+            return launch.program.removesuffix(".py").rpartition(".")[2] in RL or (launch.program in SFT and _ours(launch))
         return launch.config.has("actor_rollout_ref") or (launch.config.has("model.partial_pretrain") and launch.config.has("data"))
 
     def read(self, launch: Launch) -> Reading:

@@ -7,7 +7,7 @@ tensor parallelism, bfloat16), workers/megatron_workers.py (`override_transforme
 from __future__ import annotations
 
 from peakgate.readers.convert import positive
-from peakgate.readers.finetuners.values import count, off, say, say_or_default, words
+from peakgate.readers.finetuners.values import amount, count, off, on, say, say_or_default, words
 from peakgate.readers.reading import Reading, Row, Scalar, apply
 from peakgate.readers.settings import Settings
 
@@ -34,10 +34,24 @@ def state_megatron(settings: Settings, reading: Reading, world: int) -> int:
     say_or_default(reading, "framework.megatron.distributed_optimizer", not off(spread), spread, OWN)
     reading.default("precision.recipe", "megatron-bf16", OWN)
     reading.default("attention.implementation", "flash", OWN)
-    _recomputation(settings.under("override_transformer_config"), reading)
+    core = settings.under("override_transformer_config")
+    _recomputation(core, reading)
+    if (exchange := core("moe_enable_deepep")) is not None and on(exchange):
+        reading.cannot_say("buffers of DeepEP and its like are not counted", exchange.place)
     if (wide := settings("expert_tensor_parallel_size")) is not None and count(wide) > 1:
         reading.cannot_say(f"expert_tensor_parallel_size {count(wide)}", wide.place)
     return world // parts
+
+
+def state_optimizer(settings: Settings, reading: Reading) -> None:
+    """`override_optimizer_config` reaches Megatron-LM's OptimizerConfig (utils/megatron/optimizer.py: init_megatron_optim_config)."""
+    moved, share = settings("optimizer_cpu_offload"), settings("optimizer_offload_fraction")
+    if moved is None or not on(moved):
+        return
+    if share is not None and amount(share) != 1:
+        reading.cannot_say(f"optimizer_offload_fraction {share.text[:20]}", share.place)
+    else:
+        say(reading, "offload.optimizer", "cpu", moved)
 
 
 def _recomputation(settings: Settings, reading: Reading) -> None:

@@ -12,11 +12,12 @@ from peakgate.readers.finetuners.launched import world_of
 from peakgate.readers.finetuners.models import state_model
 from peakgate.readers.finetuners.values import amount, count, numbers_only, off, on, say, say_or_default
 from peakgate.readers.launch import Launch
-from peakgate.readers.place import DEFAULT, LAUNCHER, Place
+from peakgate.readers.place import DEFAULT, LAUNCHER, Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
 from peakgate.readers.verl_fsdp import OWN, state_engine, state_module, state_optimizer
 from peakgate.readers.verl_megatron import state_megatron
+from peakgate.readers.verl_megatron import state_optimizer as state_megatron_optimizer
 
 ACTOR, ROLLOUT, MODEL, REF = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model", "actor_rollout_ref.ref"
 HOST = "verl keeps the reference's weights on the host but for its own pass; they are counted on the card"
@@ -45,21 +46,25 @@ def read_rl(settings: Settings, launch: Launch, reading: Reading, *, megatron: b
     world = world_of(launch, reading)
     if megatron:
         ranks = state_megatron(actor.under("megatron"), reading, world)
+        state_megatron_optimizer(actor.under("optim").under("override_optimizer_config"), reading)
     else:
-        engine = actor.under("fsdp_config")
-        state_engine(engine, reading, strategy=kind.text if kind is not None else "", world=world, version=1)
+        state_engine(actor.under("fsdp_config"), reading, strategy=kind.text if kind is not None else "", world=world, version=1)
         state_module(settings.under(MODEL), reading, loss=False)
         state_optimizer(actor.under("optim"), reading)
-        attention = settings(f"{MODEL}.override_config.attn_implementation")
-        if attention is None or "flash" in attention.text:
-            say_or_default(reading, "attention.implementation", "flash", attention, "verl (workers/fsdp_workers.py: flash_attention_2)")
-        elif attention.text in ("sdpa", "eager"):
-            say(reading, "attention.implementation", attention.text, attention)
+        _attention(settings, reading)
         ranks = world // _context(actor, reading)
     _batch(settings, actor, reading, ranks)
     _method(settings, launch, reading)
     _generation(settings, reading)
     numbers_only(SIZES, settings, reading)
+
+
+def _attention(settings: Settings, reading: Reading) -> None:
+    stated = settings(f"{MODEL}.override_config.attn_implementation")
+    if stated is None or "flash" in stated.text:
+        say_or_default(reading, "attention.implementation", "flash", stated, "verl (workers/fsdp_workers.py: flash_attention_2)")
+    elif stated.text in ("sdpa", "eager"):
+        say(reading, "attention.implementation", stated.text, stated)
 
 
 def _world(settings: Settings, reading: Reading) -> None:
@@ -92,18 +97,29 @@ def _batch(settings: Settings, actor: Settings, reading: Reading, ranks: int) ->
     length = (count(prompt) or 512) + (count(response) or 512)
     apply((Row("data.max_response_length", "batch.target_length", positive),), settings, reading)
     reading.default("batch.target_length", 512, f"{OWN}/data/legacy_data.yaml")
-    padding, dynamic = settings(f"{MODEL}.use_remove_padding"), actor("use_dynamic_bsz")
+    dynamic = actor("use_dynamic_bsz")
     reading.default("batch.sequence_length_is", "cap", f"{OWN}/data/legacy_data.yaml")
     if dynamic is not None and on(dynamic):
-        tokens = actor("ppo_max_token_len_per_gpu")
-        size = (count(tokens) or 16384) * max(count(actor("ulysses_sequence_parallel_size")), 1)
-        say_or_default(reading, "batch.sequence_length", size, tokens, f"{OWN}/actor/actor.yaml")
-        say(reading, "batch.micro_batch_size", 1, dynamic)
-        say(reading, "batch.packed", True, dynamic)
+        _tokens(actor, dynamic, reading)
         return
     if all(stated is None or count(stated) for stated in (prompt, response)):
         say_or_default(reading, "batch.sequence_length", length, response or prompt, f"{OWN}/data/legacy_data.yaml")
+    padding = settings(f"{MODEL}.use_remove_padding")
     say_or_default(reading, "batch.packed", not off(padding), padding, f"{OWN}/model/hf_model.yaml: use_remove_padding")
+    _sequences(settings, actor, reading, ranks)
+
+
+def _tokens(actor: Settings, dynamic: Stated, reading: Reading) -> None:
+    """One row of at most so many tokens; each sequence parallel rank brings as many."""
+    tokens = actor("ppo_max_token_len_per_gpu")
+    size = (count(tokens) or 16384) * max(count(actor("ulysses_sequence_parallel_size")), 1)
+    say_or_default(reading, "batch.sequence_length", size, tokens, f"{OWN}/actor/actor.yaml")
+    say(reading, "batch.micro_batch_size", 1, dynamic)
+    say(reading, "batch.packed", True, dynamic)
+
+
+def _sequences(settings: Settings, actor: Settings, reading: Reading, ranks: int) -> None:
+    """Sequences of a micro-batch, and how many of them fill the mini-batch of a rank."""
     micro, shared = actor("ppo_micro_batch_size_per_gpu"), actor("ppo_micro_batch_size")
     size = count(micro) or (count(shared) // ranks if ranks else 0)
     source = micro or shared

@@ -26,7 +26,7 @@ def states_only(job: Job, described: Described, world: int) -> Prediction:
     if described.architecture is None:
         lines, total, trained, assumptions = _bare_states(job, described.parameters)
         group = f"{job.framework.name or 'huggingface'}/none/unknown"
-        undecided = (*described.undecided, *of_unread(job))
+        undecided = (*of_unread(job), *described.undecided)
     else:
         small = replace(job, batch=replace(job.batch, micro_batch_size=1, sequence_length=8))
         resolved = resolve(small, described.architecture, world)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.optimizers import ROWS
 from peakgate.memory.plan import FSDP
+from peakgate.memory.trained import gradient_itemsize, state_itemsize
 
 if TYPE_CHECKING:
     from peakgate.memory.plan import Plan
@@ -35,12 +35,13 @@ def on_host(plan: Plan) -> frozenset[str]:
 
 def host_bytes(plan: Plan, states: States) -> int:
     """Host memory a node: for DeepSpeed's Adam three float32 copies of what each rank trains; for FSDP all states in their own formats."""
-    host, formats = on_host(plan), plan.formats
+    host = on_host(plan)
     if not host:
         return 0
     ranks = min(plan.degrees.world, plan.node_gpus)
     optimizer = 12 if "optimizer_states" in host else 0
     if host == ALL and plan.degrees.sharding in FSDP:
-        optimizer = ITEMSIZE[formats.gradients] + ROWS[plan.optimizer].copies * ITEMSIZE[formats.optimizer_states]
+        row = ROWS[plan.optimizer]
+        optimizer = gradient_itemsize(plan) + row.copies * (row.itemsize or state_itemsize(plan))
     parameters = states.stored if "parameters" in host else 0
     return (parameters + optimizer * states.owned) * ranks

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.tape import Layer, Parameter, Storage, Tensor
+from peakgate.memory.trained import gradient_itemsize
 
 if TYPE_CHECKING:
     from peakgate.memory.machine import Machine
@@ -75,7 +75,7 @@ class Sharding:
     @property
     def gradient_itemsize(self) -> int:
         """Bytes of an element of a reduced gradient."""
-        return ITEMSIZE[self.plan.lora.adapter_dtype if self.plan.lora else self.plan.formats.gradients]
+        return gradient_itemsize(self.plan)
 
     def shard_bytes(self, elements: int, itemsize: int) -> int:
         """One rank's part, padded to equal shards."""

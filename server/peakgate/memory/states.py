@@ -19,6 +19,7 @@ from peakgate.memory.plan import FSDP, SHARDED, Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.profiles.megatron_fp8 import in_8_bits
 from peakgate.memory.tape import Parameter
+from peakgate.memory.trained import gradient_itemsize, state_itemsize
 
 SHARDED_FROM = {
     "optimizer": SHARDED,
@@ -71,14 +72,14 @@ def states_of(plan: Plan, weights: Iterable[Weight]) -> States:
     trained = [weight for weight in listed if weight.trainable]
     elements = sum(w.elements * w.count for w in listed)
     trainable = sum(w.elements * w.count for w in trained)
-    optimizer_itemsize = ROWS[plan.optimizer].itemsize or _state_itemsize(plan)
+    optimizer_itemsize = ROWS[plan.optimizer].itemsize or state_itemsize(plan)
     row = ROWS[plan.optimizer]
     scale_bytes = ITEMSIZE["float32"] * row.copies
     counters = COUNTER_BYTES * counters_of(plan, trained)
     owned = _owned(plan, [w for w in trained if not row.paged or w.elements < PAGED_FROM], "optimizer")
     scales = owned * scale_bytes // row.scaled_block if row.scaled_block else 0
     optimizer = owned * row.copies * optimizer_itemsize + scales + counters
-    gradient_bytes = _owned(plan, trained, "gradients") * _gradient_itemsize(plan)
+    gradient_bytes = _owned(plan, trained, "gradients") * gradient_itemsize(plan)
     host, stored = on_host(plan), _parameter_bytes(plan, listed)
     return States(
         parameters=0 if "parameters" in host else stored,
@@ -121,15 +122,6 @@ def _share(plan: Plan, elements: int, what: str) -> int:
     return -(-elements // plan.degrees.shard) if sharded else elements
 
 
-def _state_itemsize(plan: Plan) -> int:
-    """States follow the adapters' format under LoRA (torch.optim: states are zeros_like(parameter))."""
-    return ITEMSIZE[plan.lora.adapter_dtype if plan.lora else plan.formats.optimizer_states]
-
-
-def _gradient_itemsize(plan: Plan) -> int:
-    return ITEMSIZE[plan.lora.adapter_dtype if plan.lora else plan.formats.gradients]
-
-
 def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
     """Weights as they are stored: quantised where the base is, adapters in their own format."""
     lora = plan.lora
@@ -165,10 +157,10 @@ def weights_of(parameters: dict[tuple[int, int], list[Parameter]], times: dict[i
 
 def step_temporary_bytes(plan: Plan, states: States) -> int:
     """What the optimizer's step allocates for a moment, on this rank's shard."""
-    temporary, formats = step_temporary(plan.optimizer, plan.implementation), plan.formats
+    temporary = step_temporary(plan.optimizer, plan.implementation)
     if plan.in_backward:  # an optimizer for each parameter: what is a copy of all is one of the largest
         temporary = StepTemporary(largest=temporary.all + temporary.largest)
-    trained, itemsize = states.owned, ITEMSIZE[plan.lora.adapter_dtype if plan.lora else formats.optimizer_states]
+    trained, itemsize = states.owned, state_itemsize(plan)
     partition = _partition_bytes(plan, trained, states.largest)
     largest = temporary.largest * min(states.largest, trained) if temporary.largest else 0
     return (temporary.all * trained + largest) * itemsize + partition

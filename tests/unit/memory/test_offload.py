@@ -82,3 +82,12 @@ def test_a_quantised_base_is_moved_as_it_is_stored() -> None:
     base: dict[str, Value] = {"parallelism.sharding": "fsdp", "parallelism.world_size": WORLD, "offload.parameters": "cpu"}
     plain, narrow = predict(a_job(base, model=MODEL)), predict(a_job({**base, **lora}, model=MODEL))
     assert plain.host_bytes > 4 * narrow.host_bytes > 4 * plain.parameters // 2
+
+
+def test_adapters_have_their_own_format_in_the_hosts_memory() -> None:
+    """Half the bytes of adapters in bfloat16: their weights, gradients and moments."""
+    lora: dict[str, Value] = {"lora.rank": 8, "lora.targets": ("all-linear",), "lora.base_dtype": "nf4"}
+    base: dict[str, Value] = {"parallelism.sharding": "fsdp", "parallelism.world_size": WORLD, "offload.parameters": "cpu", **lora}
+    narrow, wide = (predict(a_job({**base, "lora.adapter_dtype": dtype}, model=MODEL)) for dtype in ("bfloat16", "float32"))
+    want_saved = 2 * (1 + 1 + 2) * narrow.trainable_parameters
+    assert wide.host_bytes - narrow.host_bytes == pytest.approx(want_saved, rel=1e-3)

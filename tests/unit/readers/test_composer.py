@@ -91,3 +91,32 @@ def test_nothing_stumbles(settings: Settings, words: list[str]) -> None:
     read_soundly(Composer(), Launch(config=settings, config_file="x.yaml"))
     read_soundly(Composer(), launch_of_words(["train.py", "x.yaml", *words]))
     Composer().recognises(launch_of_words(["llmfoundry", *words]))
+
+
+@pytest.mark.parametrize(("line", "want"), [("", True), ("expandable_segments: false\n", False), ("expandable_segments: true\n", True)])
+def test_the_allocator_grows_its_segments(line: str, want: bool) -> None:
+    """Unless it is told otherwise."""
+    assert document(Composer().read(launch_of_file("x.yaml", FILE + line)))["framework.expandable_segments"] is want
+
+
+def test_a_benchmark_of_generation_is_not_known() -> None:
+    """It has lengths of inputs and outputs."""
+    assert not Composer().recognises(launch_of_file("x.yaml", f"{FILE}input_lengths: [128]\noutput_lengths: [8]\n"))
+
+
+@pytest.mark.parametrize(("kind", "want"), [("a100_80gb", "a100-80gb"), ("h100_80gb", "h100-80gb"), ("a100", None), ("mine", None)])
+def test_the_card_of_a_run(kind: str, want: str | None) -> None:
+    """Where its name is that of one card."""
+    inner = "\n".join(f"  {line}" for line in FILE.splitlines())
+    found = document(Composer().read(launch_of_file("x.yaml", f"compute:\n  gpus: 8\n  gpu_type: {kind}\nparameters:\n{inner}\n")))
+    assert found.get("gpu.type") == want
+    assert found["parallelism.world_size"] == 8
+
+
+def test_a_file_inside_a_container_is_unread() -> None:
+    """The script's path says what it is."""
+    launch = launch_of("composer -n 8 /llm-foundry/scripts/train/train.py /llm-foundry/mpt-7b.yaml max_seq_len=2048", GivenFiles({}))
+    assert Composer().recognises(launch)
+    found = Composer().read(launch)
+    assert document(found)["batch.sequence_length"] == 2048
+    assert len(found.unread) == 1

@@ -8,7 +8,9 @@ import pytest
 from tests.unit.readers.trainer_launch import a_launch
 
 from peakgate.readers.deepspeed import DeepSpeed
+from peakgate.readers.launch import Launch
 from peakgate.readers.reading import Reading
+from peakgate.readers.settings import read_settings
 
 READER = DeepSpeed()
 
@@ -164,3 +166,60 @@ def test_a_configuration_in_the_script_leaves_the_answer_open() -> None:
     text = '{"train_micro_batch_size_per_gpu": 3, "zero_optimization": {"stage": 1}}'
     found = READER.read(a_launch("deepspeed --num_gpus 2 train.py --model_name m --config ds.json", {"ds.json": text}))
     assert (found.get("parallelism.sharding"), found.get("batch.micro_batch_size"), found.unread) == ("zero1", 3, [])
+
+
+def test_what_the_trainer_fills_in_is_no_mistake() -> None:
+    """`auto` says nothing and is no warning, whatever stands around it."""
+    found = READER.read(a_launch("deepspeed train.py --deepspeed_config ds.json", {"ds.json": json.dumps(AUTO)}))
+    assert found.warnings == []
+    assert found.get("optimizer.name") == "adamw"
+    assert batch(found) == (None, None)
+
+
+AUTO = {
+    MICRO: "auto",
+    STEPS: "auto",
+    GLOBAL: "auto",
+    "optimizer": {"type": "AdamW", "params": {"lr": "auto"}},
+    "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"},
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "flags"),
+    [
+        ({"data_efficiency": {"enabled": True, "data_routing": {"random_ltd": {"enabled": True}}}}, ""),
+        ({MICRO: 1}, "--deepspeed_transformer_kernel"),
+    ],
+)
+def test_what_changes_the_layers_is_unread(config: dict[str, object], flags: str) -> None:
+    """Dropped tokens by the place that they have today, and a kernel for a whole layer."""
+    assert len(read(config, flags).unread) == 1
+
+
+def test_the_degree_of_gpt_neox() -> None:
+    """neox_args.py: model_parallel_size is that of tensors."""
+    assert read({MICRO: 1, "zero_optimization": {"stage": 1}}, "--model_parallel_size 2").get("parallelism.tensor") == 2
+
+
+def test_a_configuration_that_accelerate_was_given() -> None:
+    """A script with --zero_stage of its own under `accelerate launch --use_deepspeed --deepspeed_config_file`."""
+    flags = "--mixed_precision bf16 --use_deepspeed --deepspeed_config_file ds.json --num_processes 4"
+    text = json.dumps({"zero_optimization": {"stage": 3}})
+    found = READER.read(a_launch(f"accelerate launch {flags} tune.py --model_name gpt2 --zero_stage 3", {"ds.json": text}))
+    assert found.get("parallelism.sharding") == "zero3"
+    assert found.get("precision.recipe") == "deepspeed-bf16"
+
+
+def test_keys_of_sections_are_no_arguments() -> None:
+    """A block of asynchronous input is no sequence, a section of checkpoints no switch."""
+    config = {
+        "zero_optimization": {"stage": 3},
+        "aio": {"block_size": 8388608},
+        "activation_checkpointing": {"partition_activations": True},
+    }
+    found = READER.read(a_launch("deepspeed train.py --deepspeed_config ds.json", {"ds.json": json.dumps(config)}))
+    alone = READER.read(Launch(config=read_settings(json.dumps(config), "ds.json"), config_file="ds.json"))
+    for each in (found, alone):
+        assert each.get("batch.sequence_length") is None
+        assert each.get("checkpointing.mode") is None

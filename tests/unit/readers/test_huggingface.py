@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.unit.readers.trainer_launch import a_launch
 
+from peakgate.readers.files import GivenFiles
 from peakgate.readers.huggingface import HuggingFace
 from peakgate.readers.place import DEFAULT
+from peakgate.readers.read import read_file
 from peakgate.readers.reading import Reading
 
 BASE = "train.py --model_name_or_path meta-llama/Llama-3.1-8B --per_device_train_batch_size 2 --output_dir out"
@@ -321,3 +323,27 @@ def test_fsdps_checkpoints_stand_in_the_trainers_place(own: str, want_warnings: 
     found = read(f"--bf16 --gradient_checkpointing {own}", {"f.yaml": config}, start)
     assert (found.get("checkpointing.mode"), found.get("checkpointing.reentrant")) == ("full", False)
     assert len(found.warnings) == want_warnings
+
+
+@pytest.mark.parametrize(
+    ("own", "flags", "want_recipe", "want_parameters"),
+    [
+        ("", "--bf16", "amp-bf16", "float32"),
+        ("#PEAKGATE framework.version=4.57.6", "--bf16", "amp-bf16", None),
+        ("#PEAKGATE framework.version=5.1", "--bf16", "bf16", None),
+        ("#PEAKGATE framework.version=5.1", "", "bf16", None),
+        ("#PEAKGATE framework.version=5.1", "--bf16 --dtype float32", "amp-bf16", None),
+        ("#PEAKGATE framework.version=5.1", "--bf16 --fsdp full_shard", "fsdp-bf16", None),
+        ("#PEAKGATE framework.version=new", "--bf16", "amp-bf16", None),
+    ],
+)
+def test_the_version_decides_how_a_model_is_loaded(own: str, flags: str, want_recipe: str, want_parameters: str | None) -> None:
+    """From transformers 5 on in the checkpoint's format; without a version the earlier behaviour is taken, and said."""
+    found = read_file("job.sh", GivenFiles({"job.sh": f"{own}\npython {BASE} {flags}\n"}))
+    assert (found.get("precision.recipe"), found.get("precision.parameters")) == (want_recipe, want_parameters)
+
+
+def test_accelerates_own_loops_are_no_trainer() -> None:
+    """run_clm_no_trainer.py and its like."""
+    found = READER.read(a_launch(f"python run_clm_no_trainer.py {BASE.partition(' ')[2]}"))
+    assert str(found.fields["framework.name"].place) == "default of scripts of accelerate"

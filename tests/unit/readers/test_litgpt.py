@@ -41,7 +41,15 @@ def read(command: str) -> dict[str, object]:
         (f"{LORA} --optimizer bitsandbytes.optim.PagedAdamW8bit", "optimizer.name", "paged-adamw-8bit"),
         ("litgpt finetune microsoft/phi-2", "lora.rank", 8),
         ("litgpt finetune full --checkpoint_dir checkpoints/microsoft/phi-2", "framework.version", "0.3"),
-        ("litgpt finetune lora --checkpoint_dir checkpoints/microsoft/phi-2", "batch.gradient_accumulation_steps", 32),
+        ("litgpt finetune lora --checkpoint_dir checkpoints/microsoft/phi-2", "batch.gradient_accumulation_steps", 16),
+        ("litgpt finetune lora --checkpoint_dir checkpoints/microsoft/phi-2", "batch.micro_batch_size", 1),
+        ("python finetune/lora.py --checkpoint_dir checkpoints/tiiuae/falcon-7b", "batch.micro_batch_size", 4),
+        ("python finetune/full.py --checkpoint_dir checkpoints/tiiuae/falcon-7b", "batch.gradient_accumulation_steps", 64),
+        ("python finetune/adapter_v2.py --checkpoint_dir checkpoints/tiiuae/falcon-7b", "batch.micro_batch_size", 2),
+        ("python pretrain/tinyllama.py", "batch.gradient_accumulation_steps", 8),
+        ("python pretrain/redpajama.py --devices 4", "batch.gradient_accumulation_steps", 20),
+        ("python pretrain/redpajama.py", "framework.compile", False),
+        ("litgpt pretrain pythia-14m", "parallelism.world_size", None),
         ("litgpt finetune_full microsoft/phi-2 --devices 2", "precision.recipe", "fsdp-bf16"),
         ("litgpt pretrain tiny-llama-1.1b --devices 4", "model.preset", "TinyLlama/TinyLlama_v1.1"),
         ("litgpt pretrain pythia-14m --devices auto", "parallelism.world_size", None),
@@ -149,10 +157,16 @@ def test_a_command_without_end_is_read_in_seconds() -> None:
     assert seconds(Litgpt(), launch) < 2
 
 
-@pytest.mark.parametrize("devices", ["auto", "-1"])
-def test_devices_that_are_counted_at_run_time_are_not_guessed(devices: str) -> None:
-    """Nothing says how far the model is sharded, unless the submitter does."""
-    command = f"litgpt finetune_full checkpoints/meta-llama/Llama-2-13b-hf --devices {devices} --num_nodes 4"
+@pytest.mark.parametrize(
+    "command",
+    [
+        "litgpt finetune_full checkpoints/meta-llama/Llama-2-13b-hf --devices auto --num_nodes 4",
+        "litgpt finetune_full checkpoints/meta-llama/Llama-2-13b-hf --devices -1 --num_nodes 4",
+        "litgpt pretrain Llama-2-13b-hf",
+    ],
+)
+def test_devices_that_are_counted_at_run_time_are_not_guessed(command: str) -> None:
+    """Nothing says how far the model is sharded, unless the submitter does; pretraining counts them unless it is told."""
     (unread,) = read_command(command, GivenFiles({})).unread
     assert "parallelism.world_size" in unread
     told = read_file("job.sh", GivenFiles({"job.sh": f"#PEAKGATE parallelism.world_size=32\n{command}\n"}))
@@ -164,3 +178,10 @@ def test_the_optimizer_is_known_without_a_word() -> None:
     """Its default in each script; what four bits take instead is the service's to know."""
     assert read("litgpt finetune_full microsoft/phi-2")["optimizer.name"] == "adamw"
     assert "optimizer.name" not in read(f"{LORA} --quantize bnb.nf4")
+
+
+def test_devices_that_are_counted_are_those_of_the_node() -> None:
+    """Where a scheduler says how many a node has."""
+    script = "#!/bin/bash\n#SBATCH --nodes=2 --gres=gpu:h100:4\nlitgpt pretrain pythia-1b --num_nodes 2\n"
+    found = read_file("job.sbatch", GivenFiles({"job.sbatch": script}))
+    assert (found.get("parallelism.world_size"), found.unread) == (8, [])

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.unit.readers.finetuning import command, config
 
+from peakgate.readers.files import GivenFiles
+from peakgate.readers.llamafactory import LlamaFactory
+from peakgate.readers.shell.script import launches_of_command
+
 BASE = "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nper_device_train_batch_size: 1\n"
 
 
@@ -98,3 +102,81 @@ def test_frozen_layers_need_the_number_of_layers() -> None:
     found = config(text, {"./m/config.json": '{"model_type": "llama", "num_hidden_layers": 4}'})
     assert found.get("frozen") == ["embeddings", "head", "norm", "layers.0-2"]
     assert "freeze" in config(text).unread[0]
+
+
+SECOND = "model: Qwen/Qwen3-4B\ntrain_dataset: data.yaml\nmicro_batch_size: 2\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "path", "want"),
+    [
+        ("", "precision.recipe", "fp32"),
+        ("dist_config:\n  name: fsdp2\n", "precision.recipe", "fsdp-bf16"),
+        ("dist_config:\n  name: fsdp2\nbf16: false\n", "precision.recipe", "fp32"),
+        ("peft_config:\n  name: lora\n", "precision.recipe", "bf16"),
+        ("peft_config:\n  name: lora\n", "lora.rank", 8),
+        ("peft_config:\n  name: lora\n  use_dora: true\n", "lora.method", "dora"),
+        ("quant_config:\n  name: auto\n  quantization_bit: 8\n", "lora.base_dtype", "int8"),
+        ("quant_config:\n  name: bnb\n  quantization_type: fp4\n", "lora.base_dtype", "int4"),
+        ("quant_config:\n  name: auto\n", "lora.base_dtype", None),
+        ("dist_config:\n  name: deepspeed\n  config_file: ds_z3_config.json\n", "parallelism.sharding", "zero3"),
+        ("dist_config:\n  name: fsdp2\n  offload_params: true\n", "offload.optimizer", "cpu"),
+        ("pref_beta: 0.2\n", "method.reference", "full"),
+        ("pref_loss: orpo\n", "method.name", "orpo"),
+    ],
+)
+def test_configs_of_the_second_generation(more: str, path: str, want: object) -> None:
+    """Sections in place of flat names; full tuning is float32 and has no autocast."""
+    found = config(SECOND + more)
+    assert found.format == "llamafactory"
+    assert found.get(path) == want
+    assert found.unread == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "batching_strategy: dynamic_batching\n",
+        "dist_config:\n  name: fsdpturbo\n",
+        "peft_config:\n  name: freeze\n",
+        "optim_config:\n  name: mine\n",
+        "kernel_config:\n  name: auto, flash-linear-attention\n",
+        "quant_config:\n  name: gptq\n  quantization_bit: 4\n",
+        "pref_loss: simpo\n",
+    ],
+)
+def test_what_the_second_generation_has_and_no_field_says(more: str) -> None:
+    """It makes the answer undecided."""
+    assert len(config(SECOND + more).unread) == 1
+
+
+@pytest.mark.parametrize(
+    ("start", "want"),
+    [
+        ("NPROC_PER_NODE=4", True),
+        ("FORCE_TORCHRUN=1", True),
+        ("NPROC_PER_NODE=4 OPTIM_TORCH=0", None),
+        ("NPROC_PER_NODE=1", None),
+    ],
+)
+def test_the_commands_own_torchrun_sets_the_allocator(start: str, want: bool | None) -> None:
+    """Expandable segments on several GPUs, unless they are switched off (launcher.py)."""
+    found = command(f"{start} llamafactory-cli train a.yaml", {"a.yaml": BASE})
+    assert found.get("framework.expandable_segments") == want
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        ("python proj/src/train.py a.yaml", True),
+        ("python proj/src/train.py --stage sft --model_name_or_path Qwen/Qwen3-4B", True),
+        ("python LLaMA-Factory/src/train.py gone.yaml", True),
+        ("python fsdp/src/train.py --hidden_width 4096 --train_batch_size 1", False),
+        ("python proj/src/train.py gone.yaml", False),
+    ],
+)
+def test_a_script_that_many_projects_have(words: str, want: bool) -> None:
+    """Its arguments or its folder tell whose it is."""
+    given = {"a.yaml": BASE}
+    launch = next(launches_of_command(words, GivenFiles(given)))
+    assert LlamaFactory().recognises(launch) is want

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.unit.readers.manifest import TRAIN, around, launch_of, launches
 
@@ -36,7 +38,10 @@ def test_a_pytorch_job_tells_its_pods_how_many_there_are() -> None:
     got = {name: stated.text for name, stated in launch.environment.leaves.items()}
     want = {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "8", "WORLD_SIZE": "16", "RANK": "0", "PET_NODE_RANK": "0", "MASTER_PORT": "1"}
     assert {name: got[name] for name in want} == want
-    assert str(launch.environment.leaves["PET_NNODES"].place) == "PET_NNODES"
+    places = {name: str(launch.environment.leaves[name].place) for name in ("PET_NNODES", "PET_NPROC_PER_NODE", "MASTER_PORT")}
+    assert places["PET_NNODES"] == "what a PyTorchJob sets"
+    assert re.fullmatch(r"\S+:\d+ spec.nprocPerNode", places["PET_NPROC_PER_NODE"])
+    assert places["MASTER_PORT"].endswith(" MASTER_PORT")
 
 
 def test_a_pytorch_job_starts_a_process_for_each_gpu() -> None:

@@ -178,11 +178,21 @@ def test_latent_attention_takes_megatrons_defaults() -> None:
         ("--vocab-size 50257", 50257),
         ("--vocab-size 151643 --make-vocab-size-divisible-by 1187 --tensor-model-parallel-size 2", 151936),
         ("--padded-vocab-size 128256 --vocab-size 1", 128256),
-        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B", None),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B", 128256),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/Qwen3-30B-A3B/", 151669),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model our/llama-30b", None),
+        ("--tokenizer-type HuggingFaceTokenizer --tokenizer-model our/model --vocab-file vocab.json", None),
+        ("--tokenizer-type GPTSentencePieceTokenizer --tokenizer-model tokenizer.model", None),
+        ("--tokenizer-type NullTokenizer", None),
+        ("--tokenizer-type GPT2BPETokenizer --make-vocab-size-divisible-by 1 --tensor-model-parallel-size 8", 50264),
+        ("--tokenizer-type GPT2BPETokenizer --vocab-size 1000", 1000),
+        ("--tokenizer-type TikTokenizer --tokenizer-model tok.json", 131072),
+        ("--vocab-file $VOCAB --merge-file $MERGES", 50257),
+        ("", None),
     ],
 )
 def test_the_vocabulary(flags: str, want: int | None) -> None:
-    """Padded here only to another multiple than 128; a tokenizer's own size is not known, and its name is no model."""
+    """Padded here only to another multiple than 128; a well-known tokenizer's own size, and its name is no model."""
     found = fields(flags)
     assert found.get("model.transformer.vocab_size") == want
     assert "model.preset" not in found
@@ -353,3 +363,31 @@ def test_a_million_words_are_read_in_time() -> None:
     begun = time.process_time()
     MegatronReader().read(launch)
     assert time.process_time() - begun < SECONDS
+
+
+@pytest.mark.parametrize(("mode", "want"), [("inference", False), ("pretraining", True), ("rl", True)])
+def test_a_test_case_that_generates_is_not_known(mode: str, want: bool) -> None:
+    """The functional tests of generation have the flags of a model as well."""
+    assert MegatronReader().recognises(a_config(f"MODE: {mode}\nMODEL_ARGS:\n  --num-layers: 2\n  --hidden-size: 64\n")) is want
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "method", "want", "warnings"),
+    [
+        (70, 12, "type:transformer|embedding", [5, *[6] * 10, 5], 0),
+        (30, 4, "type:transformer|embedding", [7, 8, 8, 7], 0),
+        (32, 4, "type:transformer|embedding", None, 1),
+        (32, 4, "type:transformer", None, 0),
+    ],
+)
+def test_words_at_both_ends_count_as_layers(layers: int, stages: int, method: str, want: list[int] | None, warnings: int) -> None:
+    """The pipeline of DeepSpeed divides layers and the two tables of words alike."""
+    flags = f"--num-layers {layers} --pipeline-model-parallel-size {stages} --pp-partition-method {method} --deepspeed"
+    reading = read(MegatronReader(), launch_of(f"pretrain_gpt.py {SIZES} {flags}".split(), world=stages))
+    assert values(reading).get("parallelism.stage_layers") == want
+    assert sum("stages" in warning for warning in reading.warnings) == warnings
+
+
+def test_what_words_are_padded_to_is_the_table() -> None:
+    """As the fork for BLOOM calls it."""
+    assert fields("--pad-vocab-size-to 250880")["model.transformer.vocab_size"] == 250880

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.readers.launched import a_config, a_launch, launch_of, read, values
 
+from peakgate.readers.megatron import MegatronReader
 from peakgate.readers.megatron_bridge import MegatronBridgeReader
 from peakgate.readers.megatron_bridge_recipes import recipe_of
 from peakgate.readers.place import DEFAULT
@@ -159,3 +160,49 @@ def test_no_words_make_it_raise(pairs: list[tuple[str, str]], recipe: str) -> No
     """Any value of any key, any recipe."""
     reading = MegatronBridgeReader().read(launch_of([RUN, "--recipe", recipe, *(f"{key}={value}" for key, value in pairs)], world=8))
     assert all(str(stated.place) for stated in reading.fields.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        ("--recipe qwen3_8b_sft_config", 0),
+        ("--recipe qwen3_8b_sft_config --step_func gpt_step", 0),
+        ("--recipe qwen3_8b_sft_config --step_func vlm_step train.train_iters=5", 1),
+        ("--recipe ministral3_3b_sft_config", 1),
+    ],
+)
+def test_a_tower_in_front_of_the_model_is_unread(words: str, want: int) -> None:
+    """By the step that is named, or the recipe's own."""
+    reading = read(MegatronBridgeReader(), a_launch(f"{RUN} {words}", world=8))
+    assert sum("tower" in each for each in reading.unread) == want
+
+
+@pytest.mark.parametrize(
+    ("flags", "want"),
+    [
+        ("", None),
+        ("--compute_dtype bf16", None),
+        ("--compute_dtype fp8_cs", "current"),
+        ("-c fp8_mx", "mxfp8"),
+        ("--compute_dtype fp8_sc", "blockwise"),
+    ],
+)
+def test_formats_of_the_runner_of_performance(flags: str, want: str | None) -> None:
+    """Its flag wins over the recipe, and Megatron's flags beside it do not make it Megatron-LM's."""
+    launch = a_launch(
+        f"scripts/performance/run_script.py --model_family_name llama --model_recipe_name llama3_70b --micro_batch_size 1 {flags}"
+        " --tensor_model_parallel_size 4 --pipeline_model_parallel_size 2",
+        world=64,
+    )
+    assert not MegatronReader().recognises(launch)
+    reading = read(MegatronBridgeReader(), launch)
+    found = values(reading)
+    assert reading.warnings == []  # all layers compute in 8 bits here, the first and last as well
+    assert found.get("precision.fp8.recipe") == want
+    assert (found["parallelism.tensor"], found["model.preset"]) == (4, "meta-llama/Meta-Llama-3-70B")
+
+
+def test_a_recipe_by_name_and_size() -> None:
+    """As earlier releases call it."""
+    words = "scripts/performance/run_script.py --model_name llama3 --model_size 70b --micro_batch_size 1 --tensor_model_parallel_size 4"
+    assert values(read(MegatronBridgeReader(), a_launch(words, world=64)))["model.preset"] == "meta-llama/Meta-Llama-3-70B"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.readers.finetuning import command
+from tests.unit.readers.finetuning import command, config
 
 from peakgate.readers.launch import Launch
 from peakgate.readers.ms_swift import MsSwift
@@ -74,3 +74,44 @@ def test_other_verbs_are_no_training(verb: str) -> None:
     """Inference and export are not this reader's."""
     words = [Stated(word, Place(kind=FLAG)) for word in ["swift", verb] if word]
     assert not MsSwift().recognises(Launch(words=words))
+
+
+@pytest.mark.parametrize("program", ["swift sft", "megatron sft"])
+@pytest.mark.parametrize(("task", "want"), [("seq_cls", 1), ("embedding", 1), ("reranker", 1), ("causal_lm", 0)])
+def test_another_head_is_unread(program: str, task: str, want: int) -> None:
+    """Logits of words are the largest part of a step, and classes have none."""
+    assert len(command(f"{program} --model Qwen/Qwen2.5-7B --max_length 2048 --task_type {task}").unread) == want
+
+
+@pytest.mark.parametrize("program", ["swift", "megatron"])
+@pytest.mark.parametrize(("more", "want"), [("", 1024 + 512), ("--max_completion_length 2048", 1024 + 2048)])
+def test_an_answer_stands_behind_its_prompt(program: str, more: str, want: int) -> None:
+    """`max_length` is the prompt's where the policy answers."""
+    found = command(f"{program} rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B --max_length 1024 {more}")
+    assert found.get("batch.sequence_length") == want
+
+
+def test_the_models_beside_the_trained_one_over_megatron() -> None:
+    """A teacher, and a reference that adapters have in their base."""
+    base = "megatron rlhf --model Qwen/Qwen3-4B --rlhf_type"
+    assert command(f"{base} gkd --teacher_model Qwen/Qwen3-32B").get("method.teacher.preset") == "Qwen/Qwen3-32B"
+    assert command(f"{base} dpo").get("method.reference") == "full"
+    assert command(f"{base} dpo --tuner_type lora").get("method.reference") == "adapter"
+
+
+FILE = "model: Qwen/Qwen2.5-7B\ndataset: a#10\ntuner_type: full\nmax_length: 2048\n"
+
+
+@pytest.mark.parametrize(("more", "want"), [("per_device_train_batch_size: 2\n", "huggingface"), ("micro_batch_size: 2\n", "megatron")])
+def test_a_file_by_itself(more: str, want: str) -> None:
+    """Which of the two trainers it is for is in its sizes."""
+    found = config(FILE + more)
+    assert (found.format, found.get("framework.name"), found.get("batch.micro_batch_size")) == ("ms-swift", want, 2)
+
+
+@pytest.mark.parametrize(
+    "words", ["sft f.yaml", "sft --config f.yaml", "sft --save_steps 5 --config f.yaml", "sft --config f.yaml --seed 1"]
+)
+def test_a_file_wherever_it_is_named(words: str) -> None:
+    """In the first place or behind --config."""
+    assert command(f"swift {words}", {"f.yaml": FILE}).get("model.preset") == "Qwen/Qwen2.5-7B"

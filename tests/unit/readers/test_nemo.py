@@ -165,3 +165,23 @@ def test_no_words_make_it_raise(pairs: list[tuple[str, str]], name: str) -> None
     words = ["megatron_gpt_pretraining.py", "--config-name", name, *(f"{key}={value}" for key, value in pairs)]
     reading = NemoReader().read(launch_of(words))
     assert all(str(stated.place) for stated in reading.fields.values())
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "want"),
+    [
+        ({"library": "megatron", "type": "GPT2BPETokenizer"}, 50257),
+        ({"library": "huggingface", "type": "meta-llama/Llama-2-7b-hf"}, 32000),
+        ({"library": "sentencepiece", "model": "/data/tokenizer.model"}, None),
+    ],
+)
+def test_the_tokenizer_gives_the_vocabulary(tokenizer: dict[str, str], want: int | None) -> None:
+    """A type of Megatron's and an id, each by its library; of a file only the file can tell."""
+    assert fields(f"{GPT}  tokenizer: {tokenizer}\n").get("model.transformer.vocab_size") == want
+
+
+@pytest.mark.parametrize(("more", "want"), [("", False), ("    train_ds: {file_names: [b]}\n", True), ("  optim: {name: adam}\n", True)])
+def test_a_config_that_only_tests_is_not_known(more: str, want: bool) -> None:
+    """A set to be tested on, without one to train on and without an optimizer."""
+    text = "trainer: {devices: 8, num_nodes: 1, precision: bf16}\nmodel:\n  micro_batch_size: 4\n  data:\n    test_ds: {file_names: [a]}\n"
+    assert NemoReader().recognises(a_config(text + more)) is want

@@ -80,3 +80,9 @@ def test_a_loop_under_accelerate_is_placed_by_it() -> None:
     found = READER.read(launch)
     assert (found.get("framework.name"), found.get("parallelism.sharding")) == ("huggingface", "fsdp")
     assert (found.get("precision.recipe"), found.get("framework.fsdp.version")) == ("fsdp-bf16", 2)
+
+
+@pytest.mark.parametrize(("verb", "want"), [("export", False), ("deploy", False), ("infer", False), ("train", True), ("", True)])
+def test_a_tool_that_does_something_else_is_not_known(verb: str, want: bool) -> None:
+    """By the word behind it."""
+    assert READER.recognises(a_launch(f"tool {verb} --model gpt2 --max_length 2048")) is want

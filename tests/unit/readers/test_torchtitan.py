@@ -54,7 +54,7 @@ def test_every_nth_layer_is_so_many_layers_of_a_stage(flags: str, want: tuple[st
 @pytest.mark.parametrize(
     ("flags", "want"),
     [
-        ("", (None, None, None)),
+        ("", ("fsdp", None, None)),
         ("--parallelism.data_parallel_shard_degree 8", ("fsdp", 8, None)),
         ("--parallelism.data_parallel_shard_degree -1 --parallelism.data_parallel_replicate_degree 2", ("hsdp", 4, None)),
         ("--parallelism.data_parallel_shard_degree 1 --parallelism.data_parallel_replicate_degree 8", ("ddp", None, "amp-bf16")),

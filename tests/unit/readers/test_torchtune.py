@@ -169,3 +169,26 @@ def test_a_command_without_end_is_read_in_seconds() -> None:
     words = [f"~a{index}" if index % 2 else f"b.x{index}={index}" for index in range(200_000)]
     launch = launch_of_words(["full_finetune_distributed.py", "--config", "llama2/7B_full", *words])
     assert seconds(Torchtune(), launch) < 2
+
+
+@pytest.mark.parametrize(
+    "rest", ["tasks: [truthfulqa_mc2]\n", "prompt:\n  user: hello\n", "max_new_tokens: 300\n", "quantizer:\n  groupsize: 256\n"]
+)
+def test_a_file_that_trains_nothing_is_not_known(rest: str) -> None:
+    """Evaluation, generation and quantisation, unless there is an optimizer."""
+    model = "model:\n  _component_: torchtune.models.phi4.phi4_14b\nbatch_size: 2\n"
+    assert not Torchtune().recognises(launch_of_file("x.yaml", model + rest))
+    assert Torchtune().recognises(launch_of_file("x.yaml", f"{model}{rest}optimizer:\n  _component_: torch.optim.AdamW\n"))
+
+
+@pytest.mark.parametrize("recipe", ["generate", "eleuther_eval", "quantize", "dev/generate_v2"])
+def test_a_recipe_that_trains_nothing_is_not_known(recipe: str) -> None:
+    """By its name."""
+    assert not Torchtune().recognises(launch_of(f"tune run {recipe} --config generation"))
+
+
+def test_a_policy_is_a_model() -> None:
+    """Configs of PPO name the trained model so."""
+    launch = launch_of_file("ppo.yaml", "policy_model:\n  _component_: torchtune.models.mistral.mistral_7b\noptimizer:\n  lr: 1\n")
+    assert Torchtune().recognises(launch)
+    assert document(Torchtune().read(launch))["model.preset"] == "mistralai/Mistral-7B-v0.1"

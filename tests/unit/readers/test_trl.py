@@ -193,3 +193,47 @@ def test_a_config_file_that_stands_by_itself() -> None:
     found = READER.read(launch)
     assert (found.get("method.name"), found.get("method.reference"), found.get("lora.rank")) == ("dpo", "adapter", 16)
     assert not READER.recognises(Launch(config=read_settings(f"stage: dpo\n{text}", "dpo.yaml"), config_file="dpo.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("command", "want_length", "want_reentrant"),
+    [
+        ("trl dpo", "trainer/dpo_config.py", "trainer/dpo_trainer.py"),
+        ("trl kto", "trainer/kto_config.py", "trainer/kto_trainer.py"),
+        ("python gkd.py", "trainer/sft_config.py", "trainer/sft_trainer.py"),
+        ("python orpo.py", "experimental/orpo/orpo_config.py", "experimental/orpo/orpo_trainer.py"),
+    ],
+)
+def test_defaults_are_those_of_the_methods_own_files(command: str, want_length: str, want_reentrant: str) -> None:
+    """Each method has a config and a trainer of its own."""
+    found = read(f"{command} {MODEL}")
+    assert want_length in str(found.fields["batch.sequence_length"].place)
+    assert want_reentrant in str(found.fields["checkpointing.reentrant"].place)
+
+
+def test_ppo_has_no_limit_of_its_own() -> None:
+    """Prompts are not cut, so no length is made up."""
+    assert read(f"python ppo.py {MODEL}").get("batch.sequence_length") is None
+
+
+def test_adapters_of_orpo_keep_their_checkpoints_under_zero3() -> None:
+    """Only the trainers under trainer/ force reentrant ones."""
+    files = {"z3.json": '{"zero_optimization": {"stage": 3}}'}
+    flags = f"{MODEL} --use_peft --deepspeed z3.json"
+    assert read(f"python orpo.py {flags}", files).get("checkpointing.reentrant") is False
+    assert read(f"python dpo.py {flags}", files).get("checkpointing.reentrant") is True
+
+
+@pytest.mark.parametrize(
+    "words", ["--config a.yaml sft.max_num_steps=10", "policy.model_name=x --output_dir o", "++policy.x.y=1 --output_dir o"]
+)
+def test_scripts_with_overrides_are_others(words: str) -> None:
+    """Hydra's and OmegaConf's words; TRL takes none."""
+    assert not READER.recognises(a_launch(f"python examples/run_sft.py {words}"))
+
+
+def test_a_file_of_what_is_merged_or_asked_is_no_launch() -> None:
+    """A model and a template, in a folder that is called after a method, train nothing."""
+    text = "model_name_or_path: Qwen/Qwen3-4B\nadapter_name_or_path: out/sft\nexport_dir: merged\n"
+    assert not READER.recognises(Launch(config=read_settings(text, "a.yaml"), config_file="merge/qwen_sft.yaml"))
+    assert READER.recognises(Launch(config=read_settings(f"{text}learning_rate: 1e-5\n", "a.yaml"), config_file="merge/qwen_sft.yaml"))

@@ -75,3 +75,45 @@ def test_the_newer_trainer_counts_tokens() -> None:
     """Its micro-batch is a row of so many tokens."""
     found = command("torchrun --nproc_per_node=2 -m verl.trainer.sft_trainer model.path=Qwen/Qwen3-8B data.max_token_len_per_gpu=4096")
     assert (found.get("batch.micro_batch_size"), found.get("batch.sequence_length")) == (1, 4096)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "verl.trainer.main_ppo",
+        "verl.experimental.one_step_off_policy.main_ppo",
+        "verl.experimental.fully_async_policy.fully_async_main",
+        "recipe.dapo.main_dapo",
+    ],
+)
+def test_every_entry_point(module: str) -> None:
+    """By its last name, wherever it lies."""
+    found = command(f"python3 -m {module} actor_rollout_ref.model.path=Qwen/Qwen3-8B trainer.n_gpus_per_node=4")
+    assert (found.format, found.get("parallelism.world_size")) == ("verl", 4)
+
+
+def test_null_takes_a_setting_back() -> None:
+    """It is no number that cannot be read."""
+    actor = "actor_rollout_ref.actor"
+    found = command(f"{BASE} {actor}.strategy=megatron {actor}.megatron.virtual_pipeline_model_parallel_size=null")
+    assert found.warnings == []
+    assert found.get("parallelism.virtual_pipeline") is None
+
+
+@pytest.mark.parametrize(("share", "want", "unread"), [("1.0", "cpu", 0), ("0.5", None, 1)])
+def test_megatrons_optimizer_on_the_host(share: str, want: str | None, unread: int) -> None:
+    """All of it, or a part that no field says."""
+    inner = "+actor_rollout_ref.actor.optim.override_optimizer_config"
+    found = command(
+        f"{BASE} algorithm.adv_estimator=grpo actor_rollout_ref.actor.strategy=megatron"
+        f" {inner}.optimizer_cpu_offload=True {inner}.optimizer_offload_fraction={share}"
+    )
+    assert found.get("offload.optimizer") == want
+    assert len(found.unread) == unread
+
+
+def test_buffers_of_an_exchange_of_tokens_are_unread() -> None:
+    """DeepEP's."""
+    core = "+actor_rollout_ref.actor.megatron.override_transformer_config"
+    found = command(f"{BASE} algorithm.adv_estimator=grpo actor_rollout_ref.actor.strategy=megatron {core}.moe_enable_deepep=True")
+    assert len(found.unread) == 1

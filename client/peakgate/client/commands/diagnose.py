@@ -115,6 +115,7 @@ def _judged(
     from peakgate.client.diagnose.dimensions import dimensions_of
     from peakgate.client.origin import naming_places
     from peakgate.client.sources import read_source
+    from peakgate.client.unknown_model import ask
 
     if not jobs and not command:
         return None
@@ -124,6 +125,6 @@ def _judged(
             job = source.required()
         if capacity and not job.gpu.type and not job.gpu.memory_bytes:
             job.gpu.memory_bytes = capacity
-        advice = client.suggest(job)
+        advice = ask(client.suggest, job, source)
         catalog = client.list_models().models if job.model.preset else []
     return Judged(label=source.label, sizes=dimensions_of(job, advice.prediction.model, catalog), advice=advice)

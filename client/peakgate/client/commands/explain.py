@@ -60,6 +60,7 @@ def _answer(client: Client, paths: list[str], command: list[str], gpu: str | Non
     """Label, answer, and where the job was read from."""
     from peakgate.client.origin import naming_places
     from peakgate.client.sources import read_source
+    from peakgate.client.unknown_model import ask
 
     if len(paths) == 1 and not command and paths[0].startswith(_PREFIX):
         return paths[0], client.get_prediction(paths[0]).prediction, None
@@ -67,7 +68,7 @@ def _answer(client: Client, paths: list[str], command: list[str], gpu: str | Non
     with naming_places(source.origin):
         with client.naming_every_field():
             job = source.required()
-        return source.label, source.checked(client.explain(job)), source.origin
+        return source.label, source.checked(ask(client.explain, job, source)), source.origin
 
 
 def _full_name(subject: str) -> str:

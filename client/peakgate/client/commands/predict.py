@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,6 +33,7 @@ def predict(
     from peakgate.client.errors import PeakgateError
     from peakgate.client.presenter import Presenter
     from peakgate.client.sources import read_sources
+    from peakgate.client.unknown_model import settled
 
     paths, command = jobs_and_command(jobs, sys.argv)
     sources = read_sources(paths, sys.stdin.buffer, command)
@@ -41,7 +43,8 @@ def predict(
     with open_client(server, db) as client:
         for outcome in client.predict_each(_jobs(first or sources, gpu, sent), brief=brief):
             source = sent.popleft()
-            shown = outcome if isinstance(outcome, PeakgateError) else _with_edits(source.checked(outcome), source)
+            found = settled(outcome, source, partial(client.predict, brief=brief))
+            shown = found if isinstance(found, PeakgateError) else _with_edits(source.checked(found), source)
             presenter.show(source.label, shown, source.origin)
     raise typer.Exit(presenter.finish())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -50,13 +51,15 @@ def suggest(
     from peakgate.client.render.origin import print_origin
     from peakgate.client.rewrite import print_backups, show_edits, write_edits
     from peakgate.client.sources import read_source
+    from peakgate.client.unknown_model import ask
 
     paths, command = jobs_and_command(job, sys.argv)
     source = read_source(paths, sys.stdin.buffer, command).on(gpu)
     with open_client(server, db) as client, naming_places(source.origin):
         with client.naming_every_field():
             wanted = source.required()
-        advice = client.suggest(wanted, solve=solve, allow=allow or (), keep=keep or (), pareto=pareto)
+        call = partial(client.suggest, solve=solve, allow=allow or (), keep=keep or (), pareto=pareto)
+        advice = ask(call, wanted, source)
     source.checked(advice.prediction)
     written = show_edits(advice.suggestions, source.launch) if source.launch is not None else []
     if output is not Output.table:

@@ -1,8 +1,8 @@
-"""The config file and the flags behind a trainer's program."""
+"""What the trainers' readers share: the config file and the flags behind a program, the GPUs, and how a format is put together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from peakgate.readers.arguments import arguments_of
@@ -11,6 +11,9 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.place import LAUNCHER, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
+
+Part = Callable[[Settings, Launch, Reading], None]
+"""What one part of a trainer's settings means; a format is a tuple of them, in order."""
 
 WORLD = "parallelism.world_size"
 MOST_WORDS = 20_000

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from peakgate.readers.convert import flag, whole
+from peakgate.readers.convert import whole
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Value
 from peakgate.readers.settings import Settings
+from peakgate.readers.switches import truth
 
 Lookup = Callable[[str], Stated | None]
 
 
 def on(stated: Stated | None) -> bool:
     """Whether a switch is there and on."""
-    try:
-        return stated is not None and flag(stated)
-    except ValueError:
-        return False
+    return truth(stated) is True
 
 
 def off(stated: Stated | None) -> bool:
     """Whether a switch is there and off."""
-    try:
-        return stated is not None and not flag(stated)
-    except ValueError:
-        return False
+    return truth(stated) is False
 
 
 def count(stated: Stated | None) -> int:

@@ -13,7 +13,7 @@ from peakgate.readers.launchers.accelerate import accelerate, deepspeed
 from peakgate.readers.launchers.environment import note_environment, state_environment
 from peakgate.readers.launchers.resources import state_resources
 from peakgate.readers.launchers.slurm import note_slurm, slurm_options, slurm_variables
-from peakgate.readers.launchers.state import Launcher, Peel, peel_of
+from peakgate.readers.launchers.state import KNOWN_SCRIPTS, Launcher, Peel, peel_of
 from peakgate.readers.launchers.torchrun import colossalai, composer, mpi, torchrun, tune
 from peakgate.readers.launchers.wrappers import WRAPPERS, assigned, env
 from peakgate.readers.place import LAUNCHER, VARIABLE, Place, Stated
@@ -26,6 +26,8 @@ from peakgate.readers.shell.values import Segment, Shell, Value, shell_of
 from peakgate.readers.shell.walk import started_by
 
 MOST_LAUNCHERS = 60
+MOST_STARTER_WORDS = 500
+"""In front of the command that a starter is given."""
 DEEPEST = 12
 """Of scripts that start scripts."""
 
@@ -101,6 +103,8 @@ LAUNCHERS: dict[str, Launcher] = {
     "torch.distributed.launch": torchrun,
     "torchrun_main": torchrun,
     "dlrover-run": torchrun,
+    "hyperpodrun": torchrun,  # SageMaker HyperPod's elastic agent: torchrun's flags
+    "ft_launcher": torchrun,  # nvidia-resiliency-ext fault_tolerance/launcher.py: torchrun's flags and some with values of their own
     "accelerate": accelerate,
     "accelerate-launch": accelerate,
     "accelerate.commands.launch": accelerate,
@@ -141,8 +145,40 @@ def _launches(peel: Peel) -> Iterator[Launch]:
             python(peel)
         if peel.words is before or peel.words == before:
             break
+    if peel.depth <= DEEPEST and (started := _behind_dashes(peel.words)) is not None:
+        yield from _of_starter(peel, started)
+        return
     if peel.words and peel.words[0].text not in MODULES:
         yield _finished(peel)
+
+
+def _behind_dashes(words: Sequence[Word]) -> list[Word] | None:
+    """The command that a starter of somebody's own is given behind `--`; None where no command stands there."""
+    at = next((at for at, word in enumerate(words[:MOST_STARTER_WORDS]) if word.text == "--"), None)
+    if not at or at + 1 >= len(words):
+        return None
+    following = words[at + 1].text.rpartition("/")[2]
+    is_command = following in LAUNCHERS or following in (*_SHELLS, "source") or bool(_PYTHON.match(following))
+    return list(words[at + 1 :]) if is_command else None
+
+
+def _of_starter(peel: Peel, words: list[Word]) -> Iterator[Launch]:
+    """The commands that a starter joins: `source settings \\&\\& python train.py`."""
+    name, begin = peel.words[0].text.rpartition("/")[2], 0
+    words = [part for word in words for part in _apart(word)]
+    for at in range(len(words) + 1):
+        if at < len(words) and words[at].text not in ("&&", ";"):
+            continue
+        if begin < at and words[begin].text != "source":
+            inner = peel.copy(words[begin:at], peel.environment, peel.files)
+            inner.note(name)
+            yield from _launches(inner)
+        begin = at + 1
+
+
+def _apart(word: Word) -> list[Word]:
+    """`&&python` as two words."""
+    return [replace(word, value="&&"), replace(word, value=word.text[2:])] if word.text.startswith("&&") and word.text != "&&" else [word]
 
 
 def _skip_unknown(peel: Peel) -> None:
@@ -199,7 +235,8 @@ def _of_file(peel: Peel, rest: Sequence[Word], words: list[Word], options: list[
         note_directives(text, path, peel.resources, peel.warnings, peel.own, options)
         yield from _commands(peel, text, _shell(peel, path, rest[1:]))
     except FileError as error:
-        peel.warnings.append(f"{path} {error}: what it starts is not known")
+        if path.rpartition("/")[2] not in KNOWN_SCRIPTS:
+            peel.warnings.append(f"{path} {error}: what it starts is not known")
         peel.words = words
         yield _finished(peel)
 
@@ -222,6 +259,7 @@ def _shell(peel: Peel, path: str, arguments: Sequence[Word] | None) -> Shell:
     shell = shell_of(peel.environment, path)
     shell.depth, shell.budget = peel.depth, peel.budget
     shell.arguments = None if arguments is None else [_value(word) for word in arguments]
+    shell.variables |= {name: variable for name, variable in peel.unsure.items() if name not in shell.variables}
     for name, text in _variables(peel).items():
         if name not in shell.variables:
             shell.give(name, text)
@@ -251,6 +289,7 @@ def _commands(peel: Peel, text: str, shell: Shell, line: int = 1, file: str | No
 def _inside(peel: Peel, started: Started) -> Peel:
     inner = peel.copy(list(started.words), started.environment, started.files)
     inner.warnings += started.warnings
+    inner.unsure = started.unsure
     return inner
 
 

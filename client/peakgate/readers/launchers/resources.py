@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from peakgate.readers.place import LAUNCHER, Place, Stated
+from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading
 
 COUNT, NODE_GPUS, WORLD, TYPE, HOST = "gpu.count", "node.gpus", "parallelism.world_size", "gpu.type", "node.host_memory_bytes"
@@ -145,8 +145,3 @@ def _state(path: str, count: Count, reading: Reading, *, quiet: bool = False) ->
 
 def _contradict(what: str, one: Count, other: Count, reading: Reading) -> None:
     reading.warnings.append(f"{what}: {one.value} ({one.place}) and {other.value} ({other.place}) contradict; the last is taken")
-
-
-def launcher_place(key: str, near: Place) -> Place:
-    """A place of a launcher's word."""
-    return Place(kind=LAUNCHER, key=key, file=near.file, line=near.line)

@@ -12,7 +12,10 @@ from peakgate.readers.launchers.resources import Resources, resources_around
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
-from peakgate.readers.shell.values import Budget
+from peakgate.readers.shell.values import Budget, Variable
+
+KNOWN_SCRIPTS = ("run_train.sh", "run_llama_train.sh")
+"""Scripts that a reader knows when they are not at hand: torchtitan's (run_train.sh of each age)."""
 
 
 @dataclass(slots=True)
@@ -31,6 +34,8 @@ class Peel:
     depth: int = 0
     budget: Budget = field(default_factory=Budget)
     """Of all scripts that the launch starts."""
+    unsure: dict[str, Variable] = field(default_factory=dict)
+    """Environment variables of which a part is not known: what the shell of a further script may still split into words."""
 
     def note(self, name: str, arguments: Arguments | None = None) -> None:
         """Notes a launcher."""

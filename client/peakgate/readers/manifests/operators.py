@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from peakgate.readers.manifests.pods import Pods, number_at
-from peakgate.readers.place import LAUNCHER, Place, Stated
+from peakgate.readers.place import LAUNCHER, MANIFEST, Place, Stated
 from peakgate.readers.settings import Settings
 
 PROCESSES = ("spec.nprocPerNode", "spec.trainer.numProcPerNode", "spec.slotsPerWorker", "spec.elasticPolicy.nProcPerNode")
@@ -28,4 +29,5 @@ def operator_variables(kind: str, workload: Settings, everyone: Sequence[Pods], 
     elif kind in ("Job", "JobSet", "CronJob"):
         said = {"JOB_COMPLETION_INDEX": 0}
     place = Place(kind=LAUNCHER, key=f"what a {kind} sets")
-    return {name: Stated(str(value), place) for name, value in said.items()}
+    places = {"PET_NPROC_PER_NODE": replace(stated.place, kind=MANIFEST)} if stated is not None else {}
+    return {name: Stated(str(value), places.get(name, place)) for name, value in said.items()}

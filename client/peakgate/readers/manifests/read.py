@@ -159,10 +159,10 @@ def _of_container(
     items = [stated for key in ("command", "args") if (stated := container(key)) is not None]
     if not items:
         return
-    known = operator_variables(kind, workload.settings, workload.pods, pods) | variables(container, maps)
-    environment = Settings({name: replace(stated, place=_variable(name, stated.place)) for name, stated in known.items()})
+    stated_here = {name: replace(stated, place=_variable(name, stated.place)) for name, stated in variables(container, maps).items()}
+    known = operator_variables(kind, workload.settings, workload.pods, pods) | stated_here
     words = words_at(items, {name: stated.text for name, stated in known.items()}, lines)
-    yield from _peeled(workload, words, environment, LayeredFiles((mounted(pods.spec, container, maps), files)))
+    yield from _peeled(workload, words, Settings(known), LayeredFiles((mounted(pods.spec, container, maps), files)))
 
 
 def _peeled(workload: Workload, words: Sequence[Word], environment: Settings, files: Files) -> Iterator[Launch]:

@@ -7,11 +7,10 @@ bias, and LayerNorm in the place of RMSNorm, are a few bytes a token and do not.
 
 from __future__ import annotations
 
-import math
-
 from peakgate.readers.megatron_core.options import Options
 from peakgate.readers.megatron_core.patterns import hybrid_layers
 from peakgate.readers.megatron_core.routing import read_latent, read_routing, routed_block
+from peakgate.readers.megatron_core.vocabulary import read_vocabulary
 
 SIZE = "model.transformer."
 GPT, BERT, T5, HYBRID = "gpt", "bert", "t5", "hybrid"
@@ -24,8 +23,6 @@ SIZES = {
 }
 
 GATES = ("swiglu", "quick_geglu", "gated_linear_unit")
-PLAIN_VOCABULARY = 128
-"""M --make-vocab-size-divisible-by."""
 
 
 def read_model(options: Options, kind: str) -> None:
@@ -35,7 +32,7 @@ def read_model(options: Options, kind: str) -> None:
     options.sizes(SIZES)
     _heads(options)
     _inner_width(options)
-    _vocabulary(options)
+    read_vocabulary(options, kind)
     _positions(options, kind)
     tied = not options.on("untie_embeddings_and_output_weights")
     options.state(SIZE + "tied_embeddings", tied, "untie_embeddings_and_output_weights")
@@ -131,22 +128,6 @@ def _inner_width(options: Options) -> None:
     hidden = options.whole("hidden_size")
     if options("ffn_hidden_size") is None and hidden:
         options.state(SIZE + "ffn_hidden_size", int((4 * hidden * 2 / 3) / 64) * 64 or 64 if options.on("swiglu") else 4 * hidden)
-
-
-def _vocabulary(options: Options) -> None:
-    """The server pads to 128 × tensor degree, as Megatron does by default; another multiple is padded to here."""
-    if (padded := options.whole("padded_vocab_size")) is not None:
-        options.state(SIZE + "vocab_size", padded, "padded_vocab_size")
-        return
-    size = options.whole("vocab_size")
-    multiple = options.size("make_vocab_size_divisible_by", PLAIN_VOCABULARY)
-    if size is None:
-        return
-    size += options.whole("vocab_extra_ids") or 0
-    if multiple != PLAIN_VOCABULARY:
-        step = multiple * options.size("tensor_model_parallel_size", 1)
-        size = math.ceil(size / step) * step
-    options.state(SIZE + "vocab_size", size, "vocab_size")
 
 
 def _positions(options: Options, kind: str) -> None:

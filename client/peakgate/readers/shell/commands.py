@@ -15,9 +15,10 @@ from peakgate.readers.shell.expand import fields_of, text_value
 from peakgate.readers.shell.ignored import IGNORED
 from peakgate.readers.shell.lexer import parts_of
 from peakgate.readers.shell.moves import MOVES
+from peakgate.readers.shell.reads import read_into
 from peakgate.readers.shell.script_files import ScriptFiles, placed
 from peakgate.readers.shell.tokens import Arithmetic, Block, Node, RawWord, Redirect, Simple
-from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, Value, known, text_of, word_of
+from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, Value, Variable, known, text_of, word_of
 from peakgate.readers.shell.walking import FALSE, FUNCTION, STARTED, TRUE, UNKNOWN, LeftError
 
 
@@ -29,6 +30,8 @@ class Started:
     environment: Settings
     files: Files
     warnings: list[str] = field(default_factory=list)
+    unsure: dict[str, Variable] = field(default_factory=dict)
+    """Exported variables of which a part is not known."""
 
 
 class Commands:
@@ -83,20 +86,24 @@ class Commands:
     def test(self, words: list[RawWord]) -> str:
         """What `[ … ]` of the words is; a variable that nothing sets is empty in it."""
         asked: list[Asked] = []
+        empty = any(word.plain in ("-z", "-n") or not word.written for word in words)
         for word in words:
             value = text_value(word.parts, self.shell)
             unset = [
                 segment for segment in value if not segment.known and segment.text.startswith("$") and not segment.text.startswith("$(")
             ]
-            is_unset = bool(unset) and all(self.is_unset(segment.text) for segment in unset)
+            is_unset = bool(unset) and all(self.is_unset(segment.text, default=empty) for segment in unset)
             text = "".join(segment.text for segment in value if segment.known) if is_unset else text_of(value)
             asked.append(Asked(text, known(value) or is_unset, any(part.quoted for part in word.parts)))
         result = decided(asked, self.exists, lambda name: name in self.shell.variables)
         return UNKNOWN if result is None else TRUE if result else FALSE
 
-    def is_unset(self, text: str) -> bool:
-        """Whether a name is a variable that nothing sets: in a test it is empty, as it is where the job starts."""
+    def is_unset(self, text: str, *, default: bool) -> bool:
+        """Whether a name is a variable that nothing sets: in a test it is empty, as it is where the job starts. `default`: the test asks
+        whether something is empty, so that an argument that nobody gave is, as in `${1:-default}`."""
         name = text.strip("${}")
+        if name.isdigit():
+            return default and self.shell.arguments is None
         return name.isidentifier() and name not in self.shell.variables
 
     def exists(self, path: str) -> bool:
@@ -119,8 +126,8 @@ class Commands:
         name = text_of(fields[0])
         if name in MOVES:
             status = MOVES[name](self, fields[1:])
-            if name == "read":
-                self.read_from(node, fields[1:])
+            if name == "read" and (here := input_of(node)) is not None:
+                read_into(node, fields[1:], self.here_value(here), self.shell)
             return status
         if name in self.shell.functions:
             return self.call(self.shell.functions[name], fields[1:])
@@ -129,13 +136,6 @@ class Commands:
             return UNKNOWN if name in ("grep", "which", "nvidia-smi", "pgrep") else STARTED
         self.start(node, assignments, self.given_script(node, fields))
         return STARTED
-
-    def read_from(self, node: Simple, arguments: list[Value]) -> None:
-        """`read NAME <<EOF`: the lines behind it are the value of the last name (with one name, and `-d ''`, all of them)."""
-        here = input_of(node)
-        names = [text_of(value) for value in arguments if text_of(value).isidentifier()]
-        if here is not None and len(names) == 1:
-            self.shell.set(names[0], self.here_value(here))
 
     def given_script(self, node: Simple, fields: list[Value]) -> list[Value]:
         """`sbatch <<EOF`: the script that it gets as its input, as a file."""
@@ -160,7 +160,7 @@ class Commands:
             return
         warnings = list(dict.fromkeys(segment.doubt for field in fields for segment in field if segment.doubt))
         self.shell.budget.spend(characters=100 * len(shell.variables), commands=20)
-        self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), warnings))
+        self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), warnings, shell.unsure()))
 
     def call(self, body: Node, arguments: list[Value]) -> str:
         """Walks a function with its arguments; one that calls itself too deep is not known."""

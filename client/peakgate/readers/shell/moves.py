@@ -23,6 +23,7 @@ def _source(walk: Walking, arguments: list[Value]) -> str:
     try:
         text = walk.seen().text(path)
     except FileError:
+        shell.unseen = True
         return STARTED
     file, before = shell.file, shell.arguments
     shell.file, shell.depth = path, shell.depth + 1

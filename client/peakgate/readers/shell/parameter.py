@@ -42,7 +42,8 @@ def parameter(raw: str, line: int, shell: Shell, text: Text) -> Found:
         stored = [joined(stored)] if stored else stored
     if not operation:
         if stored is None or (not stored and not listed and name not in ("*",) and index is None):
-            return unknown(raw, line, shell) if not _OPTIONAL.match(name) else Found([])
+            absent = _OPTIONAL.match(name) or (index in ("@", "*") and not shell.unseen)  # no environment holds an array
+            return Found([], listed=listed) if absent else unknown(raw, line, shell)
         return Found(stored, listed=listed)
     return _operated(raw, operation, stored, line, shell, text, listed=listed)
 

@@ -86,6 +86,8 @@ class Shell:
     folder: str = ""
     depth: int = 0
     all_exported: bool = False
+    unseen: bool = False
+    """Whether it took in a file that is not at hand, which may set anything."""
     budget: Budget = field(default_factory=Budget)
 
     def copy(self) -> Shell:
@@ -121,6 +123,15 @@ class Shell:
             if variable.exported and not variable.array and value is not None and known(value):
                 found.override(name, variable_stated(name, value))
         return found
+
+    def unsure(self) -> dict[str, Variable]:
+        """The exported variables of which a part is not known here: a command in them is known all the same."""
+        return {name: variable for name, variable in self.variables.items() if variable.exported and not _sure(variable)}
+
+
+def _sure(variable: Variable) -> bool:
+    value = variable.elements.get("0")
+    return variable.array or value is None or known(value)
 
 
 def variable_stated(name: str, value: Value) -> Stated:

@@ -20,6 +20,7 @@ from peakgate.memory.step_time.card import Card, seconds_per_byte
 from peakgate.memory.step_time.layers import MicroBatch
 from peakgate.memory.step_time.sizes import Sizes
 from peakgate.memory.step_time.work import Work
+from peakgate.memory.trained import gradient_itemsize
 
 GATHERED = ("zero3", *FSDP)
 
@@ -53,7 +54,7 @@ def _ranks(sizes: Sizes) -> Number:
 
 def gradient_bytes(plan: Plan, work: Work, sizes: Sizes) -> Number:
     """Of a rank, whole."""
-    itemsize = ITEMSIZE[plan.lora.adapter_dtype if plan.lora else plan.formats.gradients]
+    itemsize = gradient_itemsize(plan)
     return elements_on_rank(work.trained * itemsize, work.trained_experts * itemsize, sizes)
 
 

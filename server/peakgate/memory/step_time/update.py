@@ -17,6 +17,7 @@ from peakgate.memory.step_time.card import Card
 from peakgate.memory.step_time.data_parallel import adds_up_whole, elements_on_rank, gradient_bytes
 from peakgate.memory.step_time.sizes import Sizes
 from peakgate.memory.step_time.work import Work
+from peakgate.memory.trained import state_itemsize
 
 KERNEL_SECONDS = 3.8e-6
 
@@ -67,7 +68,7 @@ def _is_fused(plan: Plan) -> bool:
 
 def _bytes_per_element(plan: Plan) -> float:
     row, formats = ROWS[plan.optimizer], plan.formats
-    wide = ITEMSIZE[plan.lora.adapter_dtype] if plan.lora else ITEMSIZE[formats.optimizer_states]
+    wide = state_itemsize(plan)
     stepped = wide if formats.master_weights != "none" or plan.lora else ITEMSIZE[formats.parameters]
     master = ITEMSIZE[formats.compute] * (formats.master_weights != "none")
     if not _is_fused(plan):
