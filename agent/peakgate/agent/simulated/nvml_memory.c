@@ -20,6 +20,12 @@ API nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t
     memory->free = memory->total - memory->reserved - memory->used;
     return NVML_SUCCESS;
 }
+API nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory) {
+    ENTER(device);
+    *memory = (nvmlBAR1Memory_t){ .bar1Total = device->bar1_total, .bar1Used = device->bar1_used,
+                                  .bar1Free = device->bar1_total - device->bar1_used };
+    return device->bar1_total ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
 
 static unsigned int late_processes(void) { /* they appear between the call that asks for the size and the one that fetches */
     if (!sim.late_times) return 0;

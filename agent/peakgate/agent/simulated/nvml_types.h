@@ -133,6 +133,11 @@ typedef struct {
     unsigned int memory;
 } nvmlUtilization_t;
 typedef struct {
+    unsigned long long bar1Total;
+    unsigned long long bar1Free;
+    unsigned long long bar1Used;
+} nvmlBAR1Memory_t;
+typedef struct {
     unsigned int version;
     nvmlTemperatureSensors_t sensorType;
     int temperature;

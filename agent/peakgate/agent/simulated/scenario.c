@@ -21,6 +21,7 @@ static const Key gpu_keys[] = {
     NEEDED(struct nvmlDevice_st, "uuid", read_text, uuid), NEEDED(struct nvmlDevice_st, "total", read_number, total),
     KEY(struct nvmlDevice_st, "reserved", read_number, reserved), KEY(struct nvmlDevice_st, "name", read_name, name),
     KEY(struct nvmlDevice_st, "accounting", read_series, accounting), KEY(struct nvmlDevice_st, "mig", read_switch, mig),
+    KEY(struct nvmlDevice_st, "bar1", read_number, bar1_total), KEY(struct nvmlDevice_st, "bar1_used", read_number, bar1_used),
     KEY(struct nvmlDevice_st, "minor", read_whole, minor), KEY(struct nvmlDevice_st, "pci", read_text, pci),
     KEY(struct nvmlDevice_st, "persistence", read_series, persistence), KEY(struct nvmlDevice_st, "temperature", read_series, temperature),
     KEY(struct nvmlDevice_st, "gpu_utilization", read_series, gpu_utilization),
@@ -30,6 +31,7 @@ static const Key gpu_keys[] = {
 static const Key mig_keys[] = {
     NEEDED(struct nvmlDevice_st, "uuid", read_text, uuid), NEEDED(struct nvmlDevice_st, "total", read_number, total),
     KEY(struct nvmlDevice_st, "reserved", read_number, reserved), KEY(struct nvmlDevice_st, "name", read_name, name),
+    KEY(struct nvmlDevice_st, "bar1", read_number, bar1_total), KEY(struct nvmlDevice_st, "bar1_used", read_number, bar1_used),
     KEY(struct nvmlDevice_st, "gi", read_whole, gi), KEY(struct nvmlDevice_st, "ci", read_whole, ci),
     KEY(struct nvmlDevice_st, "slot", read_whole, slot), KEY(struct nvmlDevice_st, "from", read_seconds, from),
     KEY(struct nvmlDevice_st, "until", read_seconds, until)};

@@ -21,7 +21,8 @@ typedef struct { int steps; Step step[MAX_STEPS]; } Series;
 /* A GPU, or a MIG instance (which has a parent). */
 struct nvmlDevice_st {
     int index, minor, gi, ci, slot;
-    u64 total, reserved, mig; /* mig: 1 on, 0 off, NOT_AVAILABLE */
+    u64 total, reserved, bar1_total, bar1_used;
+    u64 mig;                  /* 1 on, 0 off, NOT_AVAILABLE */
     double from, until;       /* a MIG instance exists in between */
     double accounting_cleared_at;
     Series accounting, persistence, gpu_utilization, memory_utilization, temperature, power_mw, power_limit_mw, fan;

@@ -14,8 +14,7 @@ int read_number(char *text, void *to);    /* u64: a size with K, M or G (powers 
 int read_text(char *text, void *to);      /* char[TEXT_LENGTH] */
 int read_name(char *text, void *to);      /* the same; `_` stands for a blank */
 int read_switch(char *text, void *to);    /* u64: on, off, NA and such words */
-int read_value(char *text, void *to);     /* u64: a number or such a word */
-int read_series(char *text, void *to);    /* Series: T:VALUE,T:VALUE,… or one VALUE from second 0 on */
+int read_series(char *text, void *to);    /* Series: T:VALUE,T:VALUE,… or one VALUE from second 0 on; a VALUE is a number or such a word */
 int read_watts(char *text, void *to);     /* Series in milliwatts */
 int read_memory(char *text, void *to);    /* Series that says when it begins */
 int read_kinds(char *text, void *to);     /* int: one or several process lists, compute+graphics */
