@@ -11,7 +11,7 @@ import structlog
 
 from peakgate.agent.errors import NvmlError
 from peakgate.agent.nvml import Nvml
-from peakgate.agent.nvml_module import LIB_RM_VERSION_MISMATCH
+from peakgate.agent.nvml_codes import LIB_RM_VERSION_MISMATCH
 from peakgate.agent.peaks import JobEvent, PeakRow
 from peakgate.agent.sampler import Sampler
 from peakgate.agent.spool import Spool

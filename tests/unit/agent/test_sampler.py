@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from tests.unit.agent.builders import GIB, GPU, H100, ONE_GPU, OTHER_GPU, START, TWO_GPUS, SimulatedNode
 
 from peakgate.agent.errors import NvmlError
-from peakgate.agent.nvml_module import GPU_IS_LOST, LIB_RM_VERSION_MISMATCH, NOT_FOUND
+from peakgate.agent.nvml_codes import GPU_IS_LOST, LIB_RM_VERSION_MISMATCH, NOT_FOUND
 from peakgate.agent.samples import DeviceSample, Gpu, GpuGone, ProcessSample, ReadFailed, Sample
 from peakgate.agent.simulated.library import SimulatedNvml
 
@@ -40,7 +40,7 @@ def test_peaks_are_those_of_the_scenario(simulated: SimulatedNvml) -> None:
     assert peaks(samples) == {(GPU, 7): 52 * GIB, (OTHER_GPU, 8): 3 * GIB}
     assert max(sample.used_bytes for sample in samples if isinstance(sample, DeviceSample)) == 52 * GIB
     assert {sample.gpu for sample in samples if sample.gpu.uuid == GPU} == {
-        Gpu(uuid=GPU, name="NVIDIA H100 80GB HBM3", total_bytes=81559 << 20)
+        Gpu(uuid=GPU, name="NVIDIA H100 80GB HBM3", total_bytes=81559 << 20, reserved_bytes=480 << 20)
     }
 
 
@@ -141,7 +141,9 @@ def test_processes_that_appear_between_the_two_calls_are_no_error(simulated: Sim
 
 def test_a_function_that_is_not_supported_is_not_asked_again(simulated: SimulatedNvml) -> None:
     """An integrated GPU cannot say its memory: it is asked once, and watched no more."""
-    error = "error 3 function=nvmlDeviceGetMemoryInfo_v2\nerror 3 function=nvmlDeviceGetComputeRunningProcesses_v3\n"
+    lists = ("Compute", "Graphics", "MPSCompute")
+    functions = ("MemoryInfo_v2", *(f"{name}RunningProcesses_v3" for name in lists), "AccountingMode")
+    error = "".join(f"error 3 function=nvmlDeviceGet{name}\n" for name in functions)
     node = SimulatedNode(simulated, ONE_GPU + error)
     assert [sample for sample in node.run(5) if not isinstance(sample, ReadFailed)] == []
     simulated.calls()
@@ -187,6 +189,6 @@ def test_errors_are_counted_by_function_and_code(simulated: SimulatedNvml) -> No
     """The statistics behind the metrics name what failed and how often."""
     node = SimulatedNode(simulated, f"{ONE_GPU}error 999 function=nvmlDeviceGetMemoryInfo_v2 from=1 until=3\n")
     node.run(5)
-    count = node.nvml.statistics.errors["nvmlDeviceGetMemoryInfo", 999]
+    count = node.nvml.statistics.errors["nvmlDeviceGetMemoryInfo_v2", 999]
     assert 3 <= count <= 5
-    assert node.nvml.statistics.calls["nvmlDeviceGetMemoryInfo"] > count
+    assert node.nvml.statistics.calls["nvmlDeviceGetMemoryInfo_v2"] > count
