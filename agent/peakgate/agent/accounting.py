@@ -31,7 +31,7 @@ class _Departed:
 
 
 class AccountingWatch:
-    """Asks the driver for what it has accounted. `read` is called after the process lists of a turn. Raises NvmlError for the whole node."""
+    """Asks the driver for what it has accounted. `read` follows the process lists of a turn. Raises NvmlError for the whole node."""
 
     def __init__(self, *, nvml: Nvml, uniform: Callable[[float, float], float], switch_on: bool = False) -> None:
         self._nvml = nvml
