@@ -53,7 +53,11 @@ class Nvml:
     def start(self) -> str:
         """Opens NVML; returns the driver's version."""
         self._calls.call(self._module.nvmlInit, "")
-        return self._calls.call(self._module.nvmlSystemGetDriverVersion, "")
+        try:
+            return self._calls.call(self._module.nvmlSystemGetDriverVersion, "")
+        except NvmlError:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """Closes NVML; an open session blocks a GPU reset and a driver update. Handles end with it."""

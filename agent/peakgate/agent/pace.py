@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable
+from statistics import median
 
 JITTER_RATIO = 0.2
 """A fixed period that is locked to the training step misses a spike of 0.1 s in a step of 2 s for ever in 90 % of phases; a jitter of
@@ -12,8 +14,8 @@ BUDGET_RATIO = 0.01
 """Share of wall time that process lists may take: the driver's lock is held meanwhile."""
 LONGEST_PERIOD_SECONDS = 60.0
 """Processes are looked for at least this often, whatever it costs."""
-SMOOTHING = 0.5
-"""Weight of the newest round in the mean cost: one slow round moves the period, and three quick ones take it back."""
+ROUNDS = 5
+"""The cost is the median of so many rounds: a machine that did not let the agent run for a moment says nothing about the driver."""
 
 
 class Pace:
@@ -43,15 +45,17 @@ class BudgetedPace(Pace):
     def __init__(self, *, period_seconds: float, uniform: Callable[[float, float], float] = random.uniform) -> None:
         super().__init__(period_seconds=period_seconds, uniform=uniform)
         self._wanted_seconds = period_seconds
-        self._cost_seconds: float | None = None
+        self._costs_seconds: deque[float] = deque(maxlen=ROUNDS)
 
     @property
     def share(self) -> float:
         """What a round costs at present, as a share of the period."""
-        return (self._cost_seconds or 0.0) / self.period_seconds
+        return self._cost_seconds() / self.period_seconds
 
     def spend(self, cost_seconds: float) -> None:
         """A round has cost this much, extra readings since the last one included."""
-        mean = cost_seconds if self._cost_seconds is None else self._cost_seconds + SMOOTHING * (cost_seconds - self._cost_seconds)
-        self._cost_seconds = mean
-        self.period_seconds = max(self._wanted_seconds, min(mean / BUDGET_RATIO, LONGEST_PERIOD_SECONDS))
+        self._costs_seconds.append(cost_seconds)
+        self.period_seconds = max(self._wanted_seconds, min(self._cost_seconds() / BUDGET_RATIO, LONGEST_PERIOD_SECONDS))
+
+    def _cost_seconds(self) -> float:
+        return median(tuple(self._costs_seconds)) if self._costs_seconds else 0.0

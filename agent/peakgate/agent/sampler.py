@@ -102,7 +102,8 @@ class Sampler:
 
     def age_seconds(self, uuid: str) -> float:
         """Time since the GPU was last read."""
-        return max(0.0, self._clock() - self.last_read[uuid])
+        now = self._clock()
+        return max(0.0, now - self.last_read.get(uuid, now))
 
     def _read_lists(self, now: float, grown: set[str]) -> Iterator[Sample]:
         all_due = self.process_pace.is_due(now)

@@ -71,7 +71,7 @@ class Watcher:
                 self._stop.wait(HELD_LOOK_SECONDS)
                 continue
             error, looks = self._session()
-            if error is None:
+            if error is None or self.driver_replaced:
                 continue
             wait_seconds = FIRST_RETRY_SECONDS if looks else wait_seconds
             if not (error.reaction is Reaction.reopen and looks):
