@@ -100,7 +100,7 @@ async def _serve(watcher: Watcher, reader: asyncio.StreamReader, writer: asyncio
 
 
 async def _answer(watcher: Watcher, request: dict[str, object]) -> dict[str, object]:
-    timeout_seconds = float(str(request.get("timeout_seconds", 30.0)))
+    timeout_seconds = float(str(request.get("timeout_limit", 30.0)))
     match request["verb"]:
         case "pause":
             seconds = float(str(request["seconds"]))

@@ -44,7 +44,7 @@ def start(
     enable_accounting: bool,
 ) -> int:
     """See `peakgate.agent.main.run_agent`."""
-    _log_to_stderr()
+    log_to_stderr()
     with contextlib.ExitStack() as stack:
         if spool is None:
             spool = Path(stack.enter_context(tempfile.TemporaryDirectory()), "agent.db") if simulate else default_spool()
@@ -80,7 +80,7 @@ def run(options: Options, *, restart: Callable[[], None] | None = None) -> int:
 
             simulate(options.simulate)
         nvml = Nvml(module=load_pynvml())
-        spool = _opened(options.spool)
+        spool = opened(options.spool)
     except AgentError as error:
         log.error("agent not started", problem=str(error))  # noqa: TRY400 (a person reads it)
         return BAD_USAGE
@@ -104,7 +104,7 @@ def default_spool() -> Path:
     return platformdirs.user_state_path("peakgate") / "agent.db"
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
     """Standard output is for results; a program that has set up its own logging keeps it."""
     if not structlog.is_configured():
         stamp = structlog.processors.TimeStamper(fmt="iso")
@@ -115,7 +115,8 @@ def _log_to_stderr() -> None:
         )
 
 
-def _opened(path: Path) -> Spool:
+def opened(path: Path) -> Spool:
+    """The spool of that file. Raises UsageError."""
     try:
         return open_spool(path)
     except (OSError, sqlite3.Error) as error:
