@@ -93,7 +93,7 @@ def clock_finding(server: str) -> Finding:
     try:
         skew = _skew_seconds(server)
     except ServiceUnavailableError as error:
-        return Finding(name="clock", state="bad", found=error.message, remedy="peaks wait in the spool until the service is there")
+        return Finding(name="service", state="bad", found=error.message, remedy="peaks wait in the spool until it is there")
     remedy = "start chrony or systemd-timesyncd on the one that is wrong"
     return judged(name="clock", is_good=abs(skew) <= SKEW_SECONDS, found=f"{skew:+.1f} s against {server}", remedy=remedy)
 
