@@ -77,10 +77,11 @@ class Quality:
     def _reach(self, used_bytes: int, moment: float) -> None:
         """The first height above the context: a jump when it is most of the card and came at once, else an ordinary beginning."""
         rose_at_once = self.low_until is not None and moment - self.low_until <= JUMP_SECONDS
-        if not rose_at_once:
+        is_most_of_the_card = 0 < PREALLOCATED_RATIO * self.usable_bytes <= used_bytes
+        if not (rose_at_once and is_most_of_the_card):
             self._is_past_the_jump = True
-        elif 0 < PREALLOCATED_RATIO * self.usable_bytes <= used_bytes:
-            self._jumped_at, self._jump_bytes = moment, used_bytes
-            if self.says_it_preallocates:
-                self.flags |= Flag.PREALLOCATED
-                self._is_past_the_jump = True
+            return
+        self._jumped_at, self._jump_bytes = moment, used_bytes
+        if self.says_it_preallocates:
+            self.flags |= Flag.PREALLOCATED
+            self._is_past_the_jump = True

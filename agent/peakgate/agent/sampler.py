@@ -67,8 +67,8 @@ class Sampler:
         self.gpus: dict[str, Gpu] = {}
         self.last_read: dict[str, float] = {}
         """Time of the last reading that succeeded, on the sampler's clock, by UUID."""
-        self.lost: set[str] = set()
-        """GPUs that were watched and are not any more."""
+        self.lost: dict[str, Gpu] = {}
+        """GPUs that were watched and are not any more, by UUID."""
 
     def poll(self) -> Iterator[Sample]:
         """Reads whatever is due now. Raises NvmlError only for what is about the whole node (reactions.WHOLE_NODE)."""
@@ -130,7 +130,8 @@ class Sampler:
         for uuid in found.keys() - self.gpus.keys():
             log.info("gpu found", gpu=uuid, name=found[uuid].name, total_bytes=found[uuid].total_bytes)
         self.gpus |= found
-        self.lost -= found.keys()
+        for uuid in found.keys() & self.lost.keys():
+            del self.lost[uuid]
         if self._events:
             self._events.follow()
 
@@ -177,14 +178,14 @@ class Sampler:
                 if event.kind is EventKind.XID:
                     log.warning("xid", gpu=gpu.uuid, xid=event.number)
                     yield XidSample(gpu=gpu, time=self._wall(), clock=self._clock(), xid=event.number)
-                elif event.kind is EventKind.GPU_UNAVAILABLE:
+                elif event.kind is EventKind.GPU_UNAVAILABLE and gpu.uuid in self.gpus:
                     yield self._forget(gpu)
 
     def _meant_by(self, event: NvmlEvent) -> list[Gpu]:
-        """A GPU, or under MIG the instance that is named, or all of them."""
+        """A GPU, or under MIG the instance that is named, or all of them. Why a GPU was lost may be said when it is lost already."""
         return [
             gpu
-            for gpu in self.gpus.values()
+            for gpu in (*self.gpus.values(), *self.lost.values())
             if (gpu.physical_uuid or gpu.uuid) == event.physical_uuid and event.instance in {None, gpu.instance}
         ]
 
@@ -206,7 +207,7 @@ class Sampler:
         log.error("gpu gone", gpu=gpu.uuid)
         self.gpus.pop(gpu.uuid, None)
         if gpu.instance is None:
-            self.lost.add(gpu.uuid)
+            self.lost[gpu.uuid] = gpu
         else:  # an instance that was destroyed does not come back
             self.last_read.pop(gpu.uuid, None)
         self._accounting.forget(gpu)
