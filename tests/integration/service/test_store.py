@@ -8,18 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Dialect
+from sqlalchemy import Dialect, text
 from sqlalchemy.dialects import postgresql
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store import peaks as peak_statements
 from peakgate.server.store.engine import open_engine, refuse_network_file_system
-from peakgate.server.store.migrate import upgrade
-from peakgate.server.store.records import EventRow, PeakRow, PredictionContent, PredictionRow
+from peakgate.server.store.migrate import configuration, upgrade
+from peakgate.server.store.records import EventRow, PeakRow, PhasePeakRow, PredictionContent, PredictionRow
+from peakgate.server.store.session import Sessions
 from peakgate.server.store.sql import SqlStore, open_store
 from peakgate.server.store.tables import metadata, peaks
 
@@ -85,10 +87,32 @@ def a_peak(**changes: object) -> PeakRow:
     return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
 
 
+def a_phase(**changes: object) -> PhasePeakRow:
+    """Of the process that `a_peak` is of."""
+    row = PhasePeakRow(
+        cluster="c",
+        node="n",
+        gpu_uuid="GPU-0",
+        job="1",
+        restart=0,
+        prediction="predictions/0",
+        pid=0,
+        pid_start_ticks=0,
+        phase="forward",
+        allocated_bytes=1,
+        reserved_bytes=2,
+    )
+    return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
+
+
+NEW_IN_0002 = {"step", "steps_done", "longest_sequence", "alloc_retries", "ooms", "longest_gap_us", "xid"}
+
+
 def read_peaks(path: Path) -> list[tuple[object, ...]]:
     """Every column of every peak, in the order of the key."""
     with sqlite3.connect(path) as connection:
-        found = connection.execute("SELECT * FROM peaks ORDER BY gpu_uuid, pid").fetchall()
+        columns = ", ".join(column.name for column in peaks.columns)
+        found = connection.execute(f"SELECT {columns} FROM peaks ORDER BY gpu_uuid, pid").fetchall()
     connection.close()
     return found
 
@@ -169,11 +193,46 @@ def test_a_repeated_row_or_request_changes_nothing(store: SqlStore) -> None:
 def test_peaks_are_merged_field_by_field(store: SqlStore, tmp_path: Path) -> None:
     """The maximum with its moment, the first and last time, flags united, an end never taken back."""
     store.merge_peaks([a_peak(peak_bytes=70, peak_us=7, first_us=6, last_us=8, flags=1, ended=1, samples=3)])
-    store.merge_peaks([a_peak(peak_bytes=50, peak_us=9, first_us=4, last_us=9, flags=4, source="torch", samples=2)])
+    store.merge_peaks([a_peak(peak_bytes=50, peak_us=9, first_us=4, last_us=9, flags=4, samples=2)])
     with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
         columns = "peak_bytes, peak_us, first_us, last_us, flags, ended, source, samples"
         assert connection.execute(f"SELECT {columns} FROM peaks").fetchall() == [(70, 7, 4, 9, 5, 1, "sampled", 3)]
     connection.close()
+
+
+def test_sources_and_steps_stay_apart(store: SqlStore) -> None:
+    """What the driver, NVML and torch say of one process are three figures; so are those of two trainings."""
+    store.add_predictions([a_prediction("predictions/0")])
+    kinds = [(source, step) for source in ("accounting", "sampled", "torch") for step in ("0", "1")]
+    store.merge_peaks([a_peak(source=source, step=step, ended=1) for source, step in kinds])
+    (attempt,) = store.due(names=None, settled_before_us=HOUR_US)
+    assert sorted((row.source, row.step) for row in attempt.peaks) == kinds
+
+
+def test_peaks_by_phase_are_merged_figure_by_figure(store: SqlStore, tmp_path: Path) -> None:
+    """A repeat or an older figure changes nothing."""
+    store.merge_peaks([a_peak()], [a_phase(allocated_bytes=5, reserved_bytes=6)])
+    store.merge_peaks([a_peak()], [a_phase(allocated_bytes=4, reserved_bytes=9), a_phase(phase="backward")])
+    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
+        found = connection.execute("SELECT phase, allocated_bytes, reserved_bytes FROM phase_peaks ORDER BY phase").fetchall()
+    connection.close()
+    assert found == [("backward", 1, 2), ("forward", 5, 9)]
+
+
+def test_a_database_of_the_first_version_keeps_its_peaks(tmp_path: Path) -> None:
+    """An upgrade adds the new columns to rows that are there."""
+    engine = open_engine(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+    with Sessions(engine).writing() as connection:
+        config = configuration()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        names = [column.name for column in peaks.columns if column.name not in NEW_IN_0002]
+        row = {name: getattr(a_peak(), name) for name in names}
+        connection.execute(text(f"INSERT INTO peaks ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"), row)
+    engine.dispose()
+    store = open_store(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+    store.close()
+    assert read_peaks(tmp_path / "store.sqlite3") == [tuple(getattr(a_peak(), column.name) for column in peaks.columns)]
 
 
 PEAKS = st.builds(
@@ -221,7 +280,7 @@ def test_the_merge_is_spelled_for_postgresql_too() -> None:
     statement = peak_statements._merged(postgresql.insert(peaks))
     dialect: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
     text = str(statement.compile(dialect=dialect))
-    assert "ON CONFLICT (cluster, node, gpu_uuid, job, restart, prediction, pid, pid_start_ticks) DO UPDATE" in text
+    assert "ON CONFLICT (cluster, node, gpu_uuid, job, restart, prediction, pid, pid_start_ticks, source, step) DO UPDATE" in text
     assert "CASE WHEN (excluded.peak_bytes > peaks.peak_bytes)" in text
 
 
