@@ -7,7 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from statistics import median
 
 from peakgate.agent.errors import NvmlError
-from peakgate.agent.nvml_module import NO_SLOT_CODES, OLD_DRIVER_CODES
+from peakgate.agent.nvml_codes import NO_SLOT_CODES
+from peakgate.agent.reactions import Reaction
 from peakgate.agent.sampler import DEVICE_PERIOD_SECONDS, PROCESS_PERIOD_SECONDS
 from peakgate.agent.selftest.finding import Finding, failed, gibibytes, listed, noted, passed
 from peakgate.agent.selftest.node import Node
@@ -69,7 +70,7 @@ def memory(node: Node) -> Finding:
         try:
             read = node.ask_if_supported(node.binding.nvmlDeviceGetMemoryInfo, node.handle(gpu), node.binding.nvmlMemory_v2)
         except NvmlError as error:
-            if error.code not in OLD_DRIVER_CODES:
+            if error.reaction is not Reaction.older_call:
                 raise
             return noted("memory", "the driver has only the older call, whose figure includes what is reserved", "update the driver")
         if read is None:

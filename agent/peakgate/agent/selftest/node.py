@@ -9,7 +9,7 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from peakgate.agent.errors import NvmlError
 from peakgate.agent.nvml import Nvml
-from peakgate.agent.nvml_module import NOT_SUPPORTED
+from peakgate.agent.nvml_codes import NOT_SUPPORTED
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.samples import Gpu
 

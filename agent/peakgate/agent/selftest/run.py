@@ -12,7 +12,8 @@ from typing import cast
 
 from peakgate.agent.errors import MissingPartError, NvmlError
 from peakgate.agent.nvml import Nvml
-from peakgate.agent.nvml_module import DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, LIBRARY_NOT_FOUND, load_pynvml
+from peakgate.agent.nvml_codes import DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, LIBRARY_NOT_FOUND
+from peakgate.agent.nvml_module import load_pynvml
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.selftest import card_checks, process_checks
 from peakgate.agent.selftest.finding import Finding, failed, noted, passed
