@@ -12,7 +12,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from peakgate.agent.selftest import verdicts
+from peakgate.agent.selftest import finding
 from peakgate.client.doctor.check import Check, State
 from peakgate.client.doctor.node import node_checks
 from peakgate.client.doctor.packages import package_checks
@@ -108,8 +108,8 @@ def test_sockets(tmp_path: Path) -> None:
 
 
 def test_the_agents_findings_become_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ok, note and bad, each with what was found and what to do."""
-    findings = [verdicts.passed("gpus", "8"), verdicts.noted("mig", "empty", "create"), verdicts.failed("pids", "4 unknown", "hostPID")]
+    """passed, noted and failed are ok, note and bad, each with what was seen and what to do."""
+    findings = [finding.passed("gpus", "8"), finding.noted("mig", "empty", "create"), finding.failed("pids", "4 unknown", "hostPID")]
     monkeypatch.setattr("peakgate.agent.selftest.run.selftest", lambda simulate: findings)
     assert [(each.state, each.name, each.found, each.remedy) for each in selftest_checks(None)] == [
         (State.ok, "gpus", "8", ""),

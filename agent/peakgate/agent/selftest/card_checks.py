@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from importlib.metadata import PackageNotFoundError, version
 from statistics import median
 
-from peakgate.agent.doctor_nvml import driver_finding
 from peakgate.agent.errors import NvmlError
-from peakgate.agent.finding import Finding
-from peakgate.agent.nvml_codes import ARGUMENT_VERSION_MISMATCH, FUNCTION_NOT_FOUND, MIG_CONFIG_EVENT, NO_SLOT_CODES, TIMEOUT, XID_EVENT
-from peakgate.agent.pace import BUDGET_RATIO
+from peakgate.agent.nvml_codes import NO_SLOT_CODES
+from peakgate.agent.reactions import Reaction
 from peakgate.agent.sampler import DEVICE_PERIOD_SECONDS, PROCESS_PERIOD_SECONDS
-from peakgate.agent.samples import Gpu
+from peakgate.agent.selftest.finding import Finding, failed, gibibytes, listed, noted, passed
 from peakgate.agent.selftest.node import Node
-from peakgate.agent.selftest.verdicts import failed, gibibytes, listed, noted, passed
 
+MISREAD_DRIVERS = ((535, 43), (535, 86))
+"""From the first up to before the second: rows of process lists have one field more, and only nvidia-ml-py 12.535.77 reads them so.
+Sources: gpustat issues 157 and 161; nvitop's libnvml.py, which has both structures."""
+MISREAD_BINDING = "12.535.77"
 MIB = 1 << 20
-OLD_DRIVER_CODES = frozenset({FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH})
-TIMED_LOOKS = 5
+TIMEOUT = 10
+"""NVML_ERROR_TIMEOUT of nvml.h: no event came."""
+XID_EVENT, MIG_EVENT = 0x8, 0x100
+"""nvmlEventTypeXidCriticalError and nvmlEventMigConfigChange of nvml.h."""
+TIMED_CALLS = 5
+LARGEST_SHARE = 0.01
+"""Of wall time spent in NVML; above it the agent reads process lists less often."""
 
 
 def versions(node: Node) -> Finding:
     """The driver and the library belong together, and pynvml reads this driver's rows."""
-    library, binding = node.ask(node.binding.nvmlSystemGetNVMLVersion), installed_binding()
-    pair = driver_finding(node.driver, binding)
-    if pair.state != "ok":
-        return failed("versions", pair.found, pair.remedy)
+    library = node.ask(node.binding.nvmlSystemGetNVMLVersion)
+    binding = installed_binding()
+    seen = f"driver {node.driver}, NVML {library}, nvidia-ml-py {binding}"
+    first, behind = MISREAD_DRIVERS
+    if first <= _numbers(node.driver) < behind and binding != MISREAD_BINDING:
+        return failed("versions", f"{seen}: pynvml misreads the process lists of this driver", "update the driver to 535.86 or newer")
     if not library.endswith(node.driver):
-        remedy = "another installation's library is found first: ldconfig -p | grep libnvidia-ml"
-        return noted("versions", f"driver {node.driver}, but the library is {library}", remedy)
-    return passed("versions", f"driver {node.driver}, NVML {library}, nvidia-ml-py {binding}")
+        fix = "another installation's library is found first: ldconfig -p | grep libnvidia-ml"
+        return noted("versions", f"{seen}: library and driver are of two versions", fix)
+    return passed("versions", seen)
 
 
 def installed_binding() -> str:
@@ -38,7 +46,12 @@ def installed_binding() -> str:
     try:
         return version("nvidia-ml-py")
     except PackageNotFoundError:
-        return ""
+        return "none"
+
+
+def _numbers(driver: str) -> tuple[int, int]:
+    found = re.match(r"(\d+)\.(\d+)", driver)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def gpus(node: Node) -> Finding:
@@ -57,7 +70,7 @@ def memory(node: Node) -> Finding:
         try:
             read = node.ask_if_supported(node.binding.nvmlDeviceGetMemoryInfo, node.handle(gpu), node.binding.nvmlMemory_v2)
         except NvmlError as error:
-            if error.code not in OLD_DRIVER_CODES:
+            if error.reaction is not Reaction.older_call:
                 raise
             return noted("memory", "the driver has only the older call, whose figure includes what is reserved", "update the driver")
         if read is None:
@@ -107,7 +120,7 @@ def events(node: Node) -> Finding:
     heard = node.ask(node.binding.nvmlEventSetCreate)
     try:
         for uuid, handle in node.cards():
-            types = node.ask(node.binding.nvmlDeviceGetSupportedEventTypes, handle) & (XID_EVENT | MIG_CONFIG_EVENT)
+            types = node.ask(node.binding.nvmlDeviceGetSupportedEventTypes, handle) & (XID_EVENT | MIG_EVENT)
             if types & XID_EVENT:
                 node.ask(node.binding.nvmlDeviceRegisterEvents, handle, types, heard)
                 registered.append(uuid)
@@ -127,20 +140,19 @@ def events(node: Node) -> Finding:
 
 def call_times(node: Node) -> Finding:
     """The share of wall time that the agent's default rates spend in NVML."""
-    device, lists = _seconds(node, node.nvml.used_bytes), _seconds(node, node.nvml.processes)
+    device = sum(_seconds(node, "memory", gpu_index) for gpu_index in range(len(node.gpus)))
+    lists = sum(_seconds(node, "lists", gpu_index) for gpu_index in range(len(node.gpus)))
     share = device / DEVICE_PERIOD_SECONDS + lists / PROCESS_PERIOD_SECONDS
-    text = f"all GPUs: memory {device * 1e3:.2f} ms, process lists {lists * 1e3:.2f} ms; {share:.2%} of the time at the default rates"
-    if share > BUDGET_RATIO:
-        return noted("call times", text, "nvidia-smi -pm 1 as root makes calls fast; the agent reads lists less often until then")
-    return passed("call times", text)
+    seen = f"all GPUs: memory {device * 1e3:.2f} ms, process lists {lists * 1e3:.2f} ms; {share:.2%} of the time at the default rates"
+    if share > LARGEST_SHARE:
+        return noted("call times", seen, "nvidia-smi -pm 1 as root makes calls fast; the agent reads lists less often until then")
+    return passed("call times", seen)
 
 
-def _seconds(node: Node, read: Callable[[Gpu], object]) -> float:
-    """Of one look at every GPU; the median of several."""
-    spent = []
-    for _ in range(TIMED_LOOKS):
+def _seconds(node: Node, what: str, index: int) -> float:
+    gpu, spent = node.gpus[index], []
+    for _ in range(TIMED_CALLS):
         started = node.clock()
-        for gpu in node.gpus:
-            read(gpu)
+        _ = node.nvml.used_bytes(gpu) if what == "memory" else node.nvml.processes(gpu)
         spent.append(node.clock() - started)
     return median(spent)

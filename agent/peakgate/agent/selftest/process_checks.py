@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from peakgate.agent.errors import NvmlError
-from peakgate.agent.finding import Finding
-from peakgate.agent.nvml_codes import NOT_FOUND
 from peakgate.agent.samples import Gpu
+from peakgate.agent.selftest.finding import Finding, failed, gibibytes, listed, noted, passed
 from peakgate.agent.selftest.node import Node, Row
-from peakgate.agent.selftest.verdicts import failed, gibibytes, listed, noted, passed
 
 LARGEST_UNATTRIBUTED_BYTES = 1 << 30
 """Memory of a GPU beyond its processes' that is worth a word: managed memory and buffers of a display are not a process's."""
@@ -25,13 +22,13 @@ def lists(node: Node) -> Finding:
     counts = Counter(kind for kind, row in rows if row)
     missing = {kind for kind, row in rows if row is None}
     without = sum(row.usedGpuMemory is None for _, row in rows if row)
-    text = ", ".join(f"{kind}: {'not supported' if kind in missing else counts[kind]}" for kind in ("compute", "graphics", "MPS"))
+    seen = ", ".join(f"{kind}: {'not supported' if kind in missing else counts[kind]}" for kind in ("compute", "graphics", "MPS"))
     if without:
-        remedy = "the whole card's memory stands in for a process that is alone on it"
-        return noted("lists", f"{text}; {without} without a figure", remedy)
+        fix = "the whole card's memory stands in for a process that is alone on it"
+        return noted("lists", f"{seen}; {without} without a figure", fix)
     if "compute" in missing:
-        return noted("lists", text, "the agent reports the memory of whole cards only")
-    return passed("lists", text)
+        return noted("lists", seen, "the agent reports the memory of whole cards only")
+    return passed("lists", seen)
 
 
 def pids(node: Node) -> Finding:
@@ -39,8 +36,8 @@ def pids(node: Node) -> Finding:
     found = sorted({row.pid for gpu in node.gpus for _, row in _rows_of(node, gpu) if row})
     unknown = [pid for pid in found if node.proc.start_ticks(pid) is None]
     if unknown:
-        remedy = "run the agent with the host's pids (hostPID: true, --pid=host), or outside the container"
-        return failed("pids", f"{len(unknown)} of {len(found)} are not in /proc: {listed(unknown)}", remedy)
+        fix = "run the agent with the host's pids (hostPID: true, --pid=host), or outside the container"
+        return failed("pids", f"{len(unknown)} of {len(found)} are not in /proc: {listed(unknown)}", fix)
     if not found:
         return noted("pids", "no process on any GPU", "run it again while a job runs")
     return passed("pids", f"{len(found)} known to /proc")
@@ -56,8 +53,8 @@ def attributed(node: Node) -> Finding:
         rest = used - sum(size for size in known.values() if size is not None)
         left += [f"{gibibytes(rest)} of {gpu.uuid}"] if rest > LARGEST_UNATTRIBUTED_BYTES else []
     if left:
-        remedy = "managed memory, buffers of a display, or pids that are hidden from the agent"
-        return noted("attributed", f"{listed(left)} belong to no listed process", remedy)
+        fix = "managed memory, buffers of a display, or pids that are hidden from the agent"
+        return noted("attributed", f"{listed(left)} belong to no listed process", fix)
     return passed("attributed", "no GPU holds memory without a process")
 
 
@@ -80,22 +77,17 @@ def accounting(node: Node) -> Finding:
     if off:
         return noted("accounting", f"off on {listed(off)}: peaks are sampled", "nvidia-smi -am 1 as root gives exact peaks")
     if forgets:
-        text = f"{peaks} exact peaks; {listed(forgets)} without persistence"
-        return noted("accounting", text, "nvidia-smi -pm 1, or the mode is lost when no program uses the driver")
+        seen = f"{peaks} exact peaks; {listed(forgets)} without persistence"
+        return noted("accounting", seen, "nvidia-smi -pm 1, or the mode is lost when no program uses the driver")
     return passed("accounting", f"{peaks} exact peaks can be read")
 
 
 def _strange(node: Node, handle: object, pid: int) -> str:
-    try:
-        stats = node.ask(node.binding.nvmlDeviceGetAccountingStats, handle, pid)
-    except NvmlError as error:
-        if error.code != NOT_FOUND:
-            raise
-        return ""  # a newer process has taken its place in the driver's ring
+    stats = node.ask(node.binding.nvmlDeviceGetAccountingStats, handle, pid)
     start_seconds = stats.startTime / 1e6
     if not EARLIEST_SECONDS < start_seconds <= node.wall() + 1:
         return f"began at {start_seconds:.0f} s, which is no wall time"
-    rows = node.newest(node.process_lists()["compute"], handle) or ()
+    rows = node.ask(node.binding.nvmlDeviceGetComputeRunningProcesses, handle)
     now = max((row.usedGpuMemory or 0 for row in rows if row.pid == pid), default=0)
     if stats.isRunning and stats.maxMemoryUsage is not None and stats.maxMemoryUsage + TOLERANCE_BYTES < now:
         return f"peak {gibibytes(stats.maxMemoryUsage)} below the {gibibytes(now)} that it holds now"
@@ -113,7 +105,12 @@ def _memory_by_pid(node: Node, gpu: Gpu) -> dict[int, int | None]:
 
 def _rows_of(node: Node, gpu: Gpu) -> Iterator[tuple[str, Row | None]]:
     """(list, row); None for a list that is not supported."""
+    kinds = {
+        "compute": node.binding.nvmlDeviceGetComputeRunningProcesses,
+        "graphics": node.binding.nvmlDeviceGetGraphicsRunningProcesses,
+        "MPS": node.binding.nvmlDeviceGetMPSComputeRunningProcesses,
+    }
     handle = node.handle(gpu)
-    for kind, versions in node.process_lists().items():
-        rows = node.newest(versions, handle)
+    for kind, function in kinds.items():
+        rows = node.ask_if_supported(function, handle)
         yield from ((kind, row) for row in ([None] if rows is None else rows))

@@ -11,14 +11,13 @@ from importlib.util import find_spec
 from typing import cast
 
 from peakgate.agent.errors import MissingPartError, NvmlError
-from peakgate.agent.finding import Finding
 from peakgate.agent.nvml import Nvml
+from peakgate.agent.nvml_codes import DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, LIBRARY_NOT_FOUND
 from peakgate.agent.nvml_module import load_pynvml
 from peakgate.agent.proc import ProcFolder
-from peakgate.agent.reactions import Reaction
 from peakgate.agent.selftest import card_checks, process_checks
+from peakgate.agent.selftest.finding import Finding, failed, noted, passed
 from peakgate.agent.selftest.node import Binding, Node
-from peakgate.agent.selftest.verdicts import failed, noted, passed
 
 FIRST_CHECKS: tuple[Callable[[Node], Finding], ...] = (card_checks.versions, card_checks.gpus)
 GPU_CHECKS: tuple[Callable[[Node], Finding], ...] = (
@@ -32,6 +31,8 @@ GPU_CHECKS: tuple[Callable[[Node], Finding], ...] = (
     card_checks.call_times,
 )
 """In the order in which a person would ask."""
+
+ABSENT_CODES = frozenset({LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED})
 
 
 def selftest(simulate: str | None = None) -> list[Finding]:
@@ -75,7 +76,7 @@ def findings(
         for check in (*FIRST_CHECKS, *(GPU_CHECKS if any(node.cards()) else ())):
             yield _run(check, node)
     except NvmlError as error:
-        yield failed("gpus", error.message, error.remedy or "run nvidia-smi")
+        yield failed("gpus", error.message, "run nvidia-smi")
     finally:
         with contextlib.suppress(NvmlError):
             nvml.stop()
@@ -86,21 +87,23 @@ def binding() -> Finding:
     """Which file `import pynvml` is, and whose: the distribution of that name is a shim, and an old one hides NVIDIA's."""
     spec = find_spec("pynvml")
     owners = sorted(set(packages_distributions().get("pynvml", ())))
-    text = f"{spec.origin if spec else 'pynvml'} from {', '.join(owners) or 'no distribution'}"
+    seen = f"{spec.origin if spec else 'pynvml'} from {', '.join(owners) or 'no distribution'}"
     if owners == ["nvidia-ml-py"]:
-        return passed("binding", f"{text} {card_checks.installed_binding()}")
-    return noted("binding", text, "pip uninstall pynvml, then pip install --force-reinstall nvidia-ml-py")
+        return passed("binding", f"{seen} {card_checks.installed_binding()}")
+    return noted("binding", seen, "pip uninstall pynvml, then pip install --force-reinstall nvidia-ml-py")
 
 
 def _run(check: Callable[[Node], Finding], node: Node) -> Finding:
     try:
         return check(node)
     except NvmlError as error:
-        return failed(check.__name__.replace("_", " "), error.message, error.remedy or "run nvidia-smi; if it works there, report this")
+        return failed(check.__name__.replace("_", " "), error.message, "run nvidia-smi; if it works there, report this")
 
 
 def _not_open(error: NvmlError) -> Finding:
-    if error.reaction is Reaction.no_driver:
-        remedy = "nothing to do on a machine without a GPU; on a GPU node install the NVIDIA driver and run nvidia-smi"
-        return noted("opens", f"no NVML on this machine, nothing was checked: {error.message}", remedy)
-    return failed("opens", error.message, error.remedy or "run nvidia-smi")
+    if error.code in ABSENT_CODES:
+        fix = "nothing to do on a machine without a GPU; on a GPU node install the NVIDIA driver and run nvidia-smi"
+        return noted("opens", f"no NVML on this machine, nothing was checked: {error.message}", fix)
+    if error.code == LIB_RM_VERSION_MISMATCH:
+        return failed("opens", "the driver was updated under this library", "restart the programs that use the GPUs, or the machine")
+    return failed("opens", error.message, "run nvidia-smi")
