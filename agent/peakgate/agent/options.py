@@ -41,6 +41,12 @@ class Options:
     device_period_seconds: float = DEVICE_PERIOD_SECONDS
     process_period_seconds: float = PROCESS_PERIOD_SECONDS
     jobs_folder: Path = JOBS_FOLDER
+    control: Path | None = None
+    """Where `pause` and `resume` reach the agent; None: not at all."""
+    record: Path | None = None
+    """A file that every sample is written to as well, to be replayed."""
+    enable_accounting: bool = False
+    """Switch the driver's accounting on where it is off; needs root."""
 
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:
