@@ -15,12 +15,13 @@ from peakgate.agent.peaks import NO_FLAGS, Flag, JobEvent, PeakKey, PeakRow
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.record import Record
 from peakgate.agent.samples import DeviceSample, Gpu, GpuGone, GpuProcess, ProcessSample, ReadFailed, Sample
+from peakgate.agent.trainings import Attempt
 
 ENDED_AFTER_MISSES = 2
 """Good lists without a process that /proc still shows, after which it has left the GPU."""
 
 WHOLE_JOB = ProcessId(0, 0)
-Attempt = tuple[str, str, int, str]
+Training = tuple[Attempt, str]
 
 
 @dataclass(slots=True)
@@ -81,10 +82,11 @@ class Tracker:
     def _processes(self, sample: ProcessSample) -> Changes:
         uuid = sample.gpu.uuid
         present = {self._identify(uuid, process.pid): process for process in sample.processes}
-        owners = {process: self._attribution.owner_of(gpu_uuid=uuid, process=process) for process in present}
+        owners = self._attribution.owners_on(uuid, present)
         for process, owner in owners.items():
             self._take_in(uuid, process, owner)
         self._measure(sample, present, owners)
+        self._flag_several(uuid)
         self.unattributed_bytes[uuid] = sum(present[process].used_bytes or 0 for process, owner in owners.items() if not owner.job)
         ended = [process for process in self._on(uuid) if process not in present and self._has_left(uuid, process)]
         return self._close(sample.gpu, ended, sample.time)
@@ -96,10 +98,10 @@ class Tracker:
             before.misses = 0
             return
         self._open[uuid, process] = _Open(owner)
-        if before and before.owner.attempt != owner.attempt:
-            self._end_records(uuid, before.owner.attempt, process)
-            if uuid not in self._gpus_of(before.owner.attempt):
-                self._end_records(uuid, before.owner.attempt, WHOLE_JOB)
+        if before and before.owner.training != owner.training:
+            self._end_records(uuid, before.owner.training, process)
+            if not self._trains_on(uuid, before.owner.training):
+                self._end_records(uuid, before.owner.training, WHOLE_JOB)
 
     def _identify(self, uuid: str, pid: int) -> ProcessId:
         """A process that /proc no longer shows but NVML still lists is the one that had this pid at the last list."""
@@ -113,11 +115,11 @@ class Tracker:
         for process, seen in present.items():
             alone_bytes = device if len(present) == 1 else None
             self._see(sample, owners[process], process, (seen.used_bytes,), alone_bytes)
-        jobs: dict[Attempt, list[ProcessId]] = {}
+        trainings: dict[Training, list[ProcessId]] = {}
         for process, owner in owners.items():
             if owner.job:
-                jobs.setdefault(owner.attempt, []).append(process)
-        for processes in jobs.values():
+                trainings.setdefault(owner.training, []).append(process)
+        for processes in trainings.values():
             alone_bytes = device if len(processes) == len(present) else None
             used = tuple(present[process].used_bytes for process in processes)
             self._see(sample, owners[processes[0]], WHOLE_JOB, used, alone_bytes)
@@ -159,7 +161,14 @@ class Tracker:
             pid=process.pid,
             pid_start_ticks=process.start_ticks,
             source=source,
+            step=owner.step,
         )
+
+    def _flag_several(self, uuid: str) -> None:
+        """Marks the rows of attempts of which several trainings have been on this node: the peak is not that of the one predicted."""
+        for record in self._records_on(uuid):
+            if self._attribution.are_several(_training(record.key)[0]):
+                record.flags |= Flag.SEVERAL
 
     def _has_left(self, uuid: str, process: ProcessId) -> bool:
         state = self._open[uuid, process]
@@ -178,27 +187,26 @@ class Tracker:
 
     def _close(self, gpu: Gpu, ended: list[ProcessId], now: float) -> Changes:
         """Ends these processes and, with its last process, a job; then says what is worth writing."""
-        owners: dict[Attempt, Owner] = {}
+        owners: dict[Training, Owner] = {}
         for process in ended:
             owner = self._open.pop((gpu.uuid, process)).owner
-            owners[owner.attempt] = owner
+            owners[owner.training] = owner
             self._attribution.forget(gpu_uuid=gpu.uuid, process=process)
-            self._end_records(gpu.uuid, owner.attempt, process)
+            self._end_records(gpu.uuid, owner.training, process)
         changes = Changes()
-        for attempt, owner in owners.items():
-            left = self._gpus_of(attempt)
-            if gpu.uuid not in left:
-                self._end_records(gpu.uuid, attempt, WHOLE_JOB)
-            if not left:
+        for training in owners:
+            if not self._trains_on(gpu.uuid, training):
+                self._end_records(gpu.uuid, training, WHOLE_JOB)
+        for owner in {owner.attempt: owner for owner in owners.values()}.values():
+            if not self._lives(owner.attempt):
                 changes.events += self._job_ended(owner, now)
         changes.rows = [row for record in self._records_on(gpu.uuid) if (row := record.to_write(now))]
         self._records[gpu.uuid] = {record.key: record for record in self._records_on(gpu.uuid) if not record.ended}
         return changes
 
-    def _end_records(self, uuid: str, attempt: Attempt, process: ProcessId) -> None:
+    def _end_records(self, uuid: str, training: Training, process: ProcessId) -> None:
         for record in self._records_on(uuid):
-            key = record.key
-            if ProcessId(key.pid, key.pid_start_ticks) == process and (key.cluster, key.job, key.restart, key.prediction) == attempt:
+            if ProcessId(record.key.pid, record.key.pid_start_ticks) == process and _training(record.key) == training:
                 record.ended = True
 
     def _job_ended(self, owner: Owner, now: float) -> list[JobEvent]:
@@ -208,11 +216,18 @@ class Tracker:
             return []
         return [JobEvent(cluster=owner.cluster, job=owner.job, restart=owner.restart, prediction=owner.prediction, event=event, time=now)]
 
-    def _gpus_of(self, attempt: Attempt) -> set[str]:
-        return {uuid for (uuid, _), state in self._open.items() if state.owner.attempt == attempt}
+    def _lives(self, attempt: Attempt) -> bool:
+        return any(state.owner.attempt == attempt for state in self._open.values())
+
+    def _trains_on(self, uuid: str, training: Training) -> bool:
+        return any(gpu_uuid == uuid and state.owner.training == training for (gpu_uuid, _), state in self._open.items())
 
     def _on(self, uuid: str) -> list[ProcessId]:
         return [process for gpu_uuid, process in self._open if gpu_uuid == uuid]
 
     def _records_on(self, uuid: str) -> list[Record]:
         return list(self._records.get(uuid, {}).values())
+
+
+def _training(key: PeakKey) -> Training:
+    return (key.cluster, key.job, key.restart, key.prediction), key.step
