@@ -106,6 +106,23 @@ class Attribution:
         """Whether the attempt's figures are not those of one training with its own prediction."""
         return self._trainings.are_several(attempt)
 
+    def hint(self, *, gpu_uuid: str, process: ProcessId, prediction: str) -> None:
+        """The prediction that a process names for itself, over the helper's socket. It fills what the scheduler and the environment left
+        open; where they name another one, or the process has named another one before, its figures are those of several trainings."""
+        facts, (is_named, known) = self._facts.get(process), self._owners.get((gpu_uuid, process), (False, None))
+        if facts is None or known is None or known.prediction == prediction:
+            return
+        if known.prediction:
+            self._trainings.contradict(known.attempt)
+            return
+        self._facts[process] = replace(facts, prediction=_believable(prediction))
+        for place in [place for place in self._owners if place[1] == process]:
+            _, owner = self._owners[place]
+            self._trainings.leave(owner.attempt, process)
+            job = owner.job or prediction
+            joined = self._join(process, replace(owner, job=job, prediction=prediction), None, self._facts[process])
+            self._owners[place] = is_named, joined
+
     def forget(self, *, gpu_uuid: str, process: ProcessId) -> None:
         """The process has left the GPU for good."""
         self._doubted.discard((gpu_uuid, process))

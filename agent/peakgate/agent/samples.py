@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from peakgate.agent.proc import ProcessId
+from peakgate.v1.allocator_report import AllocatorReport
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
@@ -56,4 +59,14 @@ class GpuGone:
     time: float
 
 
-Sample = DeviceSample | ProcessSample | ReadFailed | GpuGone
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelperSample:
+    """What a process that is on the GPU has said of its own memory there."""
+
+    gpu: Gpu
+    time: float
+    process: ProcessId
+    report: AllocatorReport
+
+
+Sample = DeviceSample | ProcessSample | ReadFailed | GpuGone | HelperSample

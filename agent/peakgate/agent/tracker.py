@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 
 from peakgate.agent.attribution import Attribution, Owner
 from peakgate.agent.device_memory import DeviceMemory
+from peakgate.agent.helper_rows import SOURCE as HELPER
+from peakgate.agent.helper_rows import HelperRows
 from peakgate.agent.peaks import NO_FLAGS, Flag, JobEvent, PeakKey, PeakRow
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.record import Record
-from peakgate.agent.samples import DeviceSample, Gpu, GpuGone, GpuProcess, ProcessSample, ReadFailed, Sample
+from peakgate.agent.samples import DeviceSample, Gpu, GpuGone, GpuProcess, HelperSample, ProcessSample, ReadFailed, Sample
 from peakgate.agent.trainings import Attempt
+from peakgate.v1.allocator_report import bare_uuid
 
 ENDED_AFTER_MISSES = 2
 """Good lists without a process that /proc still shows, after which it has left the GPU."""
@@ -56,6 +59,8 @@ class Tracker:
         self._records: dict[str, dict[PeakKey, Record]] = {}
         self._devices: dict[str, DeviceMemory] = {}
         self._cut_off: set[Attempt] = set()
+        self._helpers = HelperRows()
+        self._ran_out: set[Attempt] = set()
         self.unattributed_bytes: dict[str, int] = {}
         """Memory of processes that belong to no job, at the last list, by GPU."""
 
@@ -73,11 +78,38 @@ class Tracker:
                 return self._gpu_gone(sample)
             case ProcessSample():
                 return self._processes(sample)
+            case HelperSample():
+                return self._helper(sample)
 
     def everything(self) -> list[PeakRow]:
         """All rows as they stand, for the moment before the agent stops."""
         records = (record for records in self._records.values() for record in records.values())
         return [record.row() for record in records if record.peak_bytes]
+
+    def find(self, pid: int, start_ticks: int, gpu_uuid: str) -> tuple[str, ProcessId] | None:
+        """The GPU and the process that a helper's report is of; None while no list has it.
+
+        CUDA before 12 gives the GPU's UUID for a MIG instance, and torch before 2.4 none at all: then it is the only one of the process.
+        """
+        on = [place for place in self._open if place[1].pid == pid and (not start_ticks or place[1].start_ticks in (start_ticks, 0))]
+        named = [place for place in on if bare_uuid(place[0]) == bare_uuid(gpu_uuid)]
+        only = on if len(on) == 1 and (not gpu_uuid or on[0][0].startswith("MIG-")) else []
+        return next(iter(named or only), None)
+
+    def _helper(self, sample: HelperSample) -> Changes:
+        """What a process says of itself. Its prediction is a hint, worth as much as its environment."""
+        uuid, process, prediction = sample.gpu.uuid, sample.process, sample.report.prediction
+        if (uuid, process) not in self._open:
+            return Changes()
+        if prediction:
+            self._attribution.hint(gpu_uuid=uuid, process=process, prediction=prediction)
+            self._take_in(uuid, process, self._attribution.owner_of(gpu_uuid=uuid, process=process))
+        owner = self._open[uuid, process].owner
+        return Changes(rows=self._helpers.take(sample, self._key(uuid, owner, process, HELPER), uid=owner.uid, flags=self._flags_of(owner)))
+
+    def _flags_of(self, owner: Owner) -> Flag:
+        flags = NO_FLAGS if owner.job else Flag.UNATTRIBUTED
+        return flags | Flag.SEVERAL if self._attribution.are_several(owner.attempt) else flags
 
     def _processes(self, sample: ProcessSample) -> Changes:
         uuid = sample.gpu.uuid
@@ -181,6 +213,7 @@ class Tracker:
             self._cut_off.add(self._open[sample.gpu.uuid, process].owner.attempt)
         for record in self._records_on(sample.gpu.uuid):
             record.flags |= Flag.TRUNCATED
+        self._helpers.cut_off(sample.gpu.uuid)
         self._devices.pop(sample.gpu.uuid, None)
         self.unattributed_bytes.pop(sample.gpu.uuid, None)
         return self._close(sample.gpu, ended, sample.time)
@@ -188,11 +221,15 @@ class Tracker:
     def _close(self, gpu: Gpu, ended: list[ProcessId], now: float) -> Changes:
         """Ends these processes and, with its last process, a job; then says what is worth writing."""
         owners: dict[Training, Owner] = {}
+        torch_rows: list[PeakRow] = []
         for process in ended:
             owner = self._open.pop((gpu.uuid, process)).owner
             owners[owner.training] = owner
             self._attribution.forget(gpu_uuid=gpu.uuid, process=process)
             self._end_records(gpu.uuid, owner.training, process)
+            if self._helpers.ran_out(gpu.uuid, process):
+                self._ran_out.add(owner.attempt)
+            torch_rows += self._helpers.end(gpu.uuid, process, flags=self._flags_of(owner))
         changes = Changes()
         for training in owners:
             if not self._trains_on(gpu.uuid, training):
@@ -200,7 +237,7 @@ class Tracker:
         for owner in {owner.attempt: owner for owner in owners.values()}.values():
             if not self._lives(owner.attempt):
                 changes.events += self._job_ended(owner, now)
-        changes.rows = [row for record in self._records_on(gpu.uuid) if (row := record.to_write(now))]
+        changes.rows = [row for record in self._records_on(gpu.uuid) if (row := record.to_write(now))] + torch_rows
         self._records[gpu.uuid] = {record.key: record for record in self._records_on(gpu.uuid) if not record.ended}
         return changes
 
@@ -210,8 +247,9 @@ class Tracker:
                 record.ended = True
 
     def _job_ended(self, owner: Owner, now: float) -> list[JobEvent]:
-        event = "failed" if owner.attempt in self._cut_off else "finished"
+        event = "failed" if owner.attempt in self._cut_off else "oom" if owner.attempt in self._ran_out else "finished"
         self._cut_off.discard(owner.attempt)
+        self._ran_out.discard(owner.attempt)
         if not owner.prediction:
             return []
         return [JobEvent(cluster=owner.cluster, job=owner.job, restart=owner.restart, prediction=owner.prediction, event=event, time=now)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 
 import structlog
 
@@ -14,6 +15,7 @@ from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_module import LIB_RM_VERSION_MISMATCH
 from peakgate.agent.peaks import JobEvent, PeakRow
 from peakgate.agent.sampler import Sampler
+from peakgate.agent.samples import Sample
 from peakgate.agent.spool import Spool
 from peakgate.agent.tracker import Changes, Tracker
 
@@ -37,6 +39,7 @@ class Watcher:
         spool: Spool,
         stop: threading.Event,
         on_urgent: Callable[[], None] = lambda: None,
+        reports: Callable[[Tracker], Iterable[Sample]] = lambda _: (),
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._nvml = nvml
@@ -45,6 +48,7 @@ class Watcher:
         self._spool = spool
         self._stop = stop
         self._on_urgent = on_urgent
+        self._reports = reports
         self._uniform = uniform
         self._backlog: tuple[list[PeakRow], list[JobEvent]] = ([], [])
         self.driver_version = ""
@@ -85,7 +89,7 @@ class Watcher:
 
     def look(self) -> None:
         """Reads what is due and writes down what it brought."""
-        for sample in self.sampler.poll():
+        for sample in chain(self._reports(self.tracker), self.sampler.poll()):
             self._write(self.tracker.take(sample))
 
     def _open(self) -> None:
