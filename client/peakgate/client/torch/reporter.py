@@ -88,11 +88,11 @@ class Reporter:
         self._clock = clock
         self._courier = Courier(path=socket_path)
         self._conf = allocator_conf()
-        self.prediction = os.environ.get(PREDICTION_VARIABLE, "") if prediction is None else prediction
-        """May be set later, when the answer is there."""
         self.failures = 0
         """Errors in here, which the training has not seen."""
         self._begin()
+        self.prediction = self._inherited() if prediction is None else prediction
+        """May be set later, when the answer is there."""
         atexit.register(self.close)
 
     @property
@@ -147,7 +147,7 @@ class Reporter:
             self._last_error = id(error)
             self._raised_ooms += 1
             self._take("")
-            self._send()
+            self._send_if_due()
 
     @_quiet
     def close(self) -> None:
@@ -179,11 +179,15 @@ class Reporter:
         self._sent, self._sent_at = (0, 0, 0, 0), -float("inf")
         self._gpu_uuid, self._backend = "", ""
 
+    def _inherited(self) -> str:
+        """The prediction that the submission stamped on the job: it is of the first training of the process and of no other."""
+        return os.environ.get(PREDICTION_VARIABLE, "") if self._is_first else ""
+
     def _reached_before(self) -> Figures:
         """What another training of this process has left behind."""
-        is_first, Reporter._first_in = Reporter._first_in != self._pid, self._pid
+        self._is_first, Reporter._first_in = Reporter._first_in != self._pid, self._pid
         try:
-            return NOTHING if is_first else self._allocator.read() or NOTHING
+            return NOTHING if self._is_first else self._allocator.read() or NOTHING
         except Exception as error:  # noqa: BLE001 - a training must not end because somebody watches it
             self.failed(error)
             return NOTHING
@@ -206,19 +210,24 @@ class Reporter:
         self._allocator.reset_peaks()
 
     def _state(self) -> tuple[int, int, int, int]:
-        return self._growth.version, self._largest[1], self._raised_ooms, self._steps
+        return self._growth.version, self._largest[1], self._ooms(), self._steps
+
+    def _ooms(self) -> int:
+        """What the allocator has counted, or what went through the phases: cudaMallocAsync counts none."""
+        return max(self._growth.figures.ooms, self._raised_ooms)
 
     def _send_if_due(self) -> None:
         state = self._state()
         if state == self._sent:
             return
         is_growth = state[:-1] != self._sent[:-1] or self._steps <= TELLING_STEPS
-        if self._clock() - self._sent_at >= (self._interval_seconds if is_growth else REFRESH_SECONDS):
+        has_failed = state[2] > self._sent[2]  # nothing may come after it
+        if has_failed or self._clock() - self._sent_at >= (self._interval_seconds if is_growth else REFRESH_SECONDS):
             self._send()
 
     def _send(self) -> None:
         figures = self._growth.figures
-        if not (figures.reserved_bytes or self._raised_ooms or figures.ooms):
+        if not (figures.reserved_bytes or self._ooms()):
             return  # nothing on a GPU, or nothing of this training's
         if not self._gpu_uuid:
             self._gpu_uuid, self._backend = self._allocator.uuid(), self._allocator.backend()
@@ -227,7 +236,7 @@ class Reporter:
             allocated_bytes=figures.allocated_bytes,
             reserved_bytes=figures.reserved_bytes,
             retries=figures.retries,
-            ooms=max(figures.ooms, self._raised_ooms),
+            ooms=self._ooms(),
             steps_done=self._steps,
             longest_sequence=self._largest[1],
             phases=self._growth.phases,
