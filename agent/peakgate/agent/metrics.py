@@ -67,8 +67,11 @@ class AgentCollector(Collector):
         yield GaugeMetricFamily("peakgate_agent_attribution_refused", "1 when NVML's pids are not this machine's.", value=refused)
         if self.pods is None:
             return
-        labels = ["gpu", "namespace", "pod", "container"]
-        idle = GaugeMetricFamily("peakgate_agent_gpu_held_idle", "1 for a GPU that a container holds and no process uses.", labels=labels)
+        idle = GaugeMetricFamily(
+            "peakgate_agent_gpu_held_idle",
+            "1 for a GPU that a container holds and no process uses.",
+            labels=["gpu", "namespace", "pod", "container"],
+        )
         for gpu, holders in self.pods.idle(list(self.watcher.sampler.gpus), busy=tracker.busy_gpus).items():
             for holder in holders:
                 idle.add_metric([gpu, holder.namespace, holder.pod, holder.container], 1.0)
