@@ -13,13 +13,14 @@ from tests.contract.sources import Source, source_of, sources
 # Package to the packages of the project that it may import. Its own is always allowed.
 ALLOWED = {
     "peakgate.v1": set(),
+    "peakgate.kubelet": set(),
     "peakgate.memory": set(),
     "peakgate.calibration": {"peakgate.memory"},
     "peakgate.server": {"peakgate.memory", "peakgate.calibration", "peakgate.v1"},
     "peakgate.client": {"peakgate.readers", "peakgate.v1"},
     "peakgate.readers": {"peakgate.v1"},
     "peakgate.hooks": {"peakgate.v1"},
-    "peakgate.agent": {"peakgate.v1"},
+    "peakgate.agent": {"peakgate.v1", "peakgate.kubelet"},
 }
 # The one command starts the other programs, and the embedded service, from inside a function: installs with one extra stay whole.
 ALLOWED_IN_FUNCTIONS = {"peakgate.client": {"peakgate.server", "peakgate.agent", "peakgate.hooks"}}

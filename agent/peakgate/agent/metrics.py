@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from peakgate.agent.nvml import Nvml
+from peakgate.agent.pod_watch import PodWatch
 from peakgate.agent.sender import Sender
 from peakgate.agent.spool import Spool
 from peakgate.agent.watcher import Watcher
@@ -24,6 +25,7 @@ class AgentCollector(Collector):
     watcher: Watcher
     spool: Spool
     sender: Sender
+    pods: PodWatch | None = None
     wall: Callable[[], float] = time.time
 
     def collect(self) -> Iterator[Metric]:
@@ -31,6 +33,7 @@ class AgentCollector(Collector):
         yield GaugeMetricFamily("peakgate_agent_up", "1 while NVML is open.", value=float(self.watcher.is_up))
         yield from self._nvml_metrics()
         yield from self._gpu_metrics()
+        yield from self._owner_metrics()
         yield from self._delivery_metrics()
 
     def _nvml_metrics(self) -> Iterator[Metric]:
@@ -57,6 +60,22 @@ class AgentCollector(Collector):
         for gpu, used_bytes in list(self.watcher.tracker.unattributed_bytes.items()):
             strange.add_metric([gpu], used_bytes)
         yield from (watched, age, strange)
+
+    def _owner_metrics(self) -> Iterator[Metric]:
+        tracker = self.watcher.tracker
+        refused = float(bool(tracker.refused))
+        yield GaugeMetricFamily("peakgate_agent_attribution_refused", "1 when NVML's pids are not this machine's.", value=refused)
+        if self.pods is None:
+            return
+        idle = GaugeMetricFamily(
+            "peakgate_agent_gpu_held_idle",
+            "1 for a GPU that a container holds and no process uses.",
+            labels=["gpu", "namespace", "pod", "container"],
+        )
+        for gpu, holders in self.pods.idle(list(self.watcher.sampler.gpus), busy=tracker.busy_gpus).items():
+            for holder in holders:
+                idle.add_metric([gpu, holder.namespace, holder.pod, holder.container], 1.0)
+        yield idle
 
     def _delivery_metrics(self) -> Iterator[Metric]:
         delivery = self.sender.delivery

@@ -14,15 +14,15 @@ import grpc.aio
 import structlog
 from prometheus_client import CollectorRegistry, start_http_server
 
-from peakgate.agent.attribution import Attribution
 from peakgate.agent.errors import UsageError
-from peakgate.agent.jobs_folder import JobsFolder
 from peakgate.agent.metrics import AgentCollector
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.options import Options
+from peakgate.agent.pod_watch import PodWatch
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.sampler import Sampler
 from peakgate.agent.sender import Sender
+from peakgate.agent.sources import attribution_of, pod_watch_of
 from peakgate.agent.spool import Spool
 from peakgate.agent.tracker import Tracker
 from peakgate.agent.transport import StreamTransport, Transport, UnaryTransport
@@ -58,7 +58,7 @@ class NodeAgent:
             watcher = self._watcher(asyncio.get_running_loop())
             transport = self._transport(stub)
             sender = self._sender(stub, transport, watcher)
-            with self._metrics(watcher, sender), self._signals():
+            with self._pods() as pods, self._metrics(watcher, sender, pods), self._signals():
                 if self._options.once:
                     await self._look_once(watcher)
                 else:
@@ -117,7 +117,7 @@ class NodeAgent:
 
     def _watcher(self, loop: asyncio.AbstractEventLoop) -> Watcher:
         proc = ProcFolder()
-        attribution = Attribution(cluster=self._options.cluster, proc=proc, jobs=JobsFolder(folder=self._options.jobs_folder))
+        attribution = attribution_of(self._options, proc=proc)
         sampler = Sampler(
             nvml=self._nvml,
             device_period_seconds=self._options.device_period_seconds,
@@ -146,12 +146,24 @@ class NodeAgent:
         )
 
     @contextlib.contextmanager
-    def _metrics(self, watcher: Watcher, sender: Sender) -> Iterator[None]:
+    def _pods(self) -> Iterator[PodWatch | None]:
+        pods = pod_watch_of(self._options)
+        if pods is None:
+            yield None
+            return
+        pods.start()
+        try:
+            yield pods
+        finally:
+            pods.stop()
+
+    @contextlib.contextmanager
+    def _metrics(self, watcher: Watcher, sender: Sender, pods: PodWatch | None) -> Iterator[None]:
         if self._options.metrics_port is None:
             yield
             return
         registry = CollectorRegistry()
-        registry.register(AgentCollector(nvml=self._nvml, watcher=watcher, spool=self._spool, sender=sender))
+        registry.register(AgentCollector(nvml=self._nvml, watcher=watcher, spool=self._spool, sender=sender, pods=pods))
         try:
             server, thread = start_http_server(self._options.metrics_port, registry=registry)
         except OSError as error:

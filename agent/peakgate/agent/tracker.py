@@ -64,6 +64,16 @@ class Tracker:
         self.unattributed_bytes: dict[str, int] = {}
         """Memory of processes that belong to no job, at the last list, by GPU."""
 
+    @property
+    def refused(self) -> str:
+        """Why no process is attributed; empty while all is well."""
+        return self._attribution.refused
+
+    @property
+    def busy_gpus(self) -> set[str]:
+        """The GPUs with a process on them, at the last list. May be read from another thread."""
+        return {gpu_uuid for gpu_uuid, _ in list(self._open)}
+
     def take(self, sample: Sample) -> Changes:
         """Takes one sample of the sampler."""
         match sample:

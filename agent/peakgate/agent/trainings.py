@@ -61,7 +61,7 @@ class Trainings:
         if training is None:
             training = _Training(_name(trainings, process, place), place.step)
             trainings.append(training)
-            del trainings[1 : len(trainings) - MAX_TRAININGS + 1]
+            del trainings[1 : 1 + max(0, len(trainings) - MAX_TRAININGS)]
             self._forget_oldest()
         training.add(process, place)
         return training.name
