@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from peakgate.agent.helper_socket import Datagram
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.samples import Gpu, HelperSample
 from peakgate.v1.allocator_report import AllocatorReport, BadReportError, bare_uuid, decode
@@ -30,7 +31,7 @@ SLACK_RATIO = 1.02
 """Above the card: another unit, or an invention."""
 LOG_SECONDS = 60.0
 
-REASONS = ("taken", "bad", "rate", "pid_unknown", "full", "not_on_a_gpu", "above_the_card")
+REASONS = ("taken", "bad", "rate", "full", "not_on_a_gpu", "above_the_card")
 """What became of a datagram."""
 
 FindProcess = Callable[[int, int, str], tuple[str, ProcessId] | None]
@@ -58,12 +59,10 @@ class HelperReports:
         self,
         *,
         proc: ProcFolder,
-        gpus: Callable[[], Mapping[str, Gpu]],
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._proc = proc
-        self._gpus = gpus
         self._clock = clock
         self._wall = wall
         self._arrived: deque[_Arrived] = deque()
@@ -73,17 +72,15 @@ class HelperReports:
         self.counts: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
         """Datagrams by what became of them."""
 
-    def take(self, pid: int, uid: int, gid: int, payload: bytes) -> None:  # noqa: ARG002 (the socket's callback)
-        """A datagram with the kernel's word on its sender. A pid of 0 is one that this agent's namespace does not show."""
-        if pid <= 0:
-            self._refuse("pid_unknown", pid, "the sender's pid is not one of this namespace: run the agent with the host's")
-        elif not self._may_speak(pid):
-            self.counts["rate"] += 1
+    def take(self, datagram: Datagram) -> None:
+        """A datagram with the kernel's word on its sender."""
+        if self._may_speak(datagram.pid):
+            self._decode(datagram)
         else:
-            self._decode(pid, uid, payload)
+            self.counts["rate"] += 1
 
-    def due(self, find: FindProcess) -> Iterator[HelperSample]:
-        """The reports whose process is known, each once. Those of others wait, at most WAIT_SECONDS."""
+    def due(self, find: FindProcess, gpus: Mapping[str, Gpu]) -> Iterator[HelperSample]:
+        """The reports whose process is known, each once, on the GPUs by UUID. Those of others wait, at most WAIT_SECONDS."""
         while self._arrived:
             self._keep(self._arrived.popleft())
         now = self._clock()
@@ -91,14 +88,15 @@ class HelperReports:
             found = find(arrived.pid, arrived.start_ticks, arrived.report.gpu_uuid)
             if found:
                 del self._waiting[key]
-                yield from self._sample(arrived, *found)
+                yield from self._sample(arrived, gpus.get(found[0]), found[1])
             elif now - arrived.moment > WAIT_SECONDS:
                 del self._waiting[key]
                 self._refuse("not_on_a_gpu", arrived.pid, "no process list of that GPU has the sender")
 
-    def _decode(self, pid: int, uid: int, payload: bytes) -> None:
+    def _decode(self, datagram: Datagram) -> None:
+        pid = datagram.pid
         try:
-            report = decode(payload)
+            report = decode(datagram.content)
         except BadReportError as error:
             self._refuse("bad", pid, str(error))
             return
@@ -107,7 +105,7 @@ class HelperReports:
             return
         start_ticks = self._proc.start_ticks(pid) or 0
         now = self._clock()
-        self._arrived.append(_Arrived(pid=pid, start_ticks=start_ticks, uid=uid, report=report, time=self._wall(), moment=now))
+        self._arrived.append(_Arrived(pid=pid, start_ticks=start_ticks, uid=datagram.uid, report=report, time=self._wall(), moment=now))
 
     def _keep(self, arrived: _Arrived) -> None:
         """The newest of a process and GPU stands for those before it: figures only grow. One user cannot crowd out the others."""
@@ -119,8 +117,7 @@ class HelperReports:
             return
         self._waiting[key] = arrived
 
-    def _sample(self, arrived: _Arrived, uuid: str, process: ProcessId) -> Iterator[HelperSample]:
-        gpu = self._gpus().get(uuid)
+    def _sample(self, arrived: _Arrived, gpu: Gpu | None, process: ProcessId) -> Iterator[HelperSample]:
         if gpu is None:
             self._refuse("not_on_a_gpu", arrived.pid, "the GPU is gone")
             return

@@ -26,13 +26,15 @@ def run_agent(
     transport: str,
     metrics_port: int | None,
     interval_seconds: float,
+    helper_socket: Path | None = None,
 ) -> int:
     """Watches this node's GPUs and reports to `server`; returns the exit status: 0 done, 2 bad usage, 4 peaks left undelivered.
 
     `simulate` runs on the simulated NVML (`demo`, or a path; variables after commas: `demo,PID=123,PEAK=61G`). `node` defaults to the
     host's name, `spool` to /var/lib/peakgate/agent.db where that can be written, else to the user's state folder; a simulation keeps its
     spool in a temporary folder. `once` looks once, `duration_seconds` ends the watch. `transport` is unary or stream, `metrics_port` None
-    for no metrics, `interval_seconds` the time between two batches.
+    for no metrics, `interval_seconds` the time between two batches. `helper_socket` is where in-process helpers report: by default
+    /run/peakgate/agent.sock, and nowhere in a simulation.
     """
     try:
         from peakgate.agent.start import start
@@ -49,6 +51,7 @@ def run_agent(
         transport=transport,
         metrics_port=metrics_port,
         interval_seconds=interval_seconds,
+        helper_socket=helper_socket,
     )
 
 

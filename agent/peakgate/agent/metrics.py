@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.pod_watch import PodWatch
 from peakgate.agent.sender import Sender
@@ -25,6 +26,7 @@ class AgentCollector(Collector):
     watcher: Watcher
     spool: Spool
     sender: Sender
+    reports: HelperReports
     pods: PodWatch | None = None
     wall: Callable[[], float] = time.time
 
@@ -35,6 +37,7 @@ class AgentCollector(Collector):
         yield from self._gpu_metrics()
         yield from self._owner_metrics()
         yield from self._delivery_metrics()
+        yield self._helper_metric()
 
     def _nvml_metrics(self) -> Iterator[Metric]:
         statistics = self.nvml.statistics
@@ -90,6 +93,12 @@ class AgentCollector(Collector):
         dropped.add_metric(["spool_full"], self.spool.dropped_rows)
         dropped.add_metric(["spool_failed"], self.watcher.lost_rows)
         yield dropped
+
+    def _helper_metric(self) -> Metric:
+        heard = CounterMetricFamily("peakgate_agent_helper_reports", "Datagrams of in-process helpers, by outcome.", labels=["outcome"])
+        for outcome, count in list(self.reports.counts.items()):
+            heard.add_metric([outcome], count)
+        return heard
 
     def _waiting(self) -> float:
         try:

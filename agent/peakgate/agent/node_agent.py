@@ -15,6 +15,8 @@ import structlog
 from prometheus_client import CollectorRegistry, start_http_server
 
 from peakgate.agent.errors import UsageError
+from peakgate.agent.hearing import hearing
+from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.metrics import AgentCollector
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.options import Options
@@ -55,10 +57,12 @@ class NodeAgent:
         """The exit status, and whether the driver was replaced."""
         async with grpc.aio.insecure_channel(self._options.server) as channel:
             stub: TelemetryServiceAsyncStub = TelemetryServiceStub(channel)
-            watcher = self._watcher(asyncio.get_running_loop())
+            reports = HelperReports(proc=ProcFolder())
+            watcher = self._watcher(asyncio.get_running_loop(), reports)
             transport = self._transport(stub)
             sender = self._sender(stub, transport, watcher)
-            with self._pods() as pods, self._metrics(watcher, sender, pods), self._signals():
+            socket = None if self._options.once else self._options.helper_socket
+            with self._pods() as pods, self._metrics(watcher, sender, reports, pods), hearing(socket, reports), self._signals():
                 if self._options.once:
                     await self._look_once(watcher)
                 else:
@@ -115,7 +119,7 @@ class NodeAgent:
         self._stop.set()
         self._wake.set()
 
-    def _watcher(self, loop: asyncio.AbstractEventLoop) -> Watcher:
+    def _watcher(self, loop: asyncio.AbstractEventLoop, reports: HelperReports) -> Watcher:
         proc = ProcFolder()
         attribution = attribution_of(self._options, proc=proc)
         sampler = Sampler(
@@ -130,6 +134,7 @@ class NodeAgent:
             spool=self._spool,
             stop=self._stop_watching,
             on_urgent=lambda: _from_thread(loop, self._wake.set),
+            reports=reports.due,
         )
 
     def _transport(self, stub: TelemetryServiceAsyncStub) -> Transport:
@@ -158,12 +163,13 @@ class NodeAgent:
             pods.stop()
 
     @contextlib.contextmanager
-    def _metrics(self, watcher: Watcher, sender: Sender, pods: PodWatch | None) -> Iterator[None]:
+    def _metrics(self, watcher: Watcher, sender: Sender, reports: HelperReports, pods: PodWatch | None) -> Iterator[None]:
         if self._options.metrics_port is None:
             yield
             return
         registry = CollectorRegistry()
-        registry.register(AgentCollector(nvml=self._nvml, watcher=watcher, spool=self._spool, sender=sender, pods=pods))
+        collector = AgentCollector(nvml=self._nvml, watcher=watcher, spool=self._spool, sender=sender, reports=reports, pods=pods)
+        registry.register(collector)
         try:
             server, thread = start_http_server(self._options.metrics_port, registry=registry)
         except OSError as error:

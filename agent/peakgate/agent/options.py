@@ -8,6 +8,7 @@ from pathlib import Path
 
 from peakgate.agent.errors import UsageError
 from peakgate.agent.gpu_numbers import NUMBERS
+from peakgate.agent.helper_socket import HELPER_SOCKET
 from peakgate.agent.jobs_folder import JOBS_FOLDER
 from peakgate.agent.kubelet import KUBELET_SOCKET
 from peakgate.agent.sampler import DEVICE_PERIOD_SECONDS, PROCESS_PERIOD_SECONDS
@@ -52,6 +53,8 @@ class Options:
     """Which number of a GPU the files of these two folders are named by: a word of gpu_numbers.NUMBERS."""
     kubelet_socket: Path | None = KUBELET_SOCKET
     """Asked when it exists at the start; None: never."""
+    helper_socket: Path | None = HELPER_SOCKET
+    """Where the in-process helper's datagrams come in; None: nowhere."""
 
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:

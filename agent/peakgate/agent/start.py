@@ -15,6 +15,7 @@ import platformdirs
 import structlog
 
 from peakgate.agent.errors import BAD_USAGE, AgentError, UsageError
+from peakgate.agent.helper_socket import HELPER_SOCKET
 from peakgate.agent.node_agent import NodeAgent
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_module import load_pynvml
@@ -38,6 +39,7 @@ def start(
     transport: str,
     metrics_port: int | None,
     interval_seconds: float,
+    helper_socket: Path | None = None,
 ) -> int:
     """See `peakgate.agent.main.run_agent`."""
     _log_to_stderr()
@@ -56,6 +58,7 @@ def start(
                 transport=transport,
                 metrics_port=metrics_port,
                 interval_seconds=interval_seconds,
+                helper_socket=helper_socket or (None if simulate else HELPER_SOCKET),
             )
         except UsageError as error:
             log.error("agent not started", problem=str(error))  # noqa: TRY400 (a person reads it)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import random
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
 import structlog
 
 from peakgate.agent.errors import NvmlError
+from peakgate.agent.helper_reports import FindProcess
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_module import LIB_RM_VERSION_MISMATCH
 from peakgate.agent.peaks import JobEvent, PeakRow
 from peakgate.agent.sampler import Sampler
-from peakgate.agent.samples import Sample
+from peakgate.agent.samples import Gpu, Sample
 from peakgate.agent.spool import Spool
 from peakgate.agent.tracker import Changes, Tracker
 
@@ -39,7 +40,7 @@ class Watcher:
         spool: Spool,
         stop: threading.Event,
         on_urgent: Callable[[], None] = lambda: None,
-        reports: Callable[[Tracker], Iterable[Sample]] = lambda _: (),
+        reports: Callable[[FindProcess, Mapping[str, Gpu]], Iterable[Sample]] = lambda *_: (),
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._nvml = nvml
@@ -89,7 +90,7 @@ class Watcher:
 
     def look(self) -> None:
         """Reads what is due and writes down what it brought."""
-        for sample in chain(self._reports(self.tracker), self.sampler.poll()):
+        for sample in chain(self._reports(self.tracker.find, self.sampler.gpus), self.sampler.poll()):
             self._write(self.tracker.take(sample))
 
     def _open(self) -> None:

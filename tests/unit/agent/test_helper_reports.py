@@ -11,6 +11,7 @@ from tests.unit.agent.builders import GIB, GPU, START, ProcTree, a_gpu
 
 from peakgate.agent import helper_reports
 from peakgate.agent.helper_reports import BURST, REFILL_SECONDS, WAIT_SECONDS, HelperReports
+from peakgate.agent.helper_socket import Datagram
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.samples import HelperSample
 from peakgate.v1.allocator_report import AllocatorReport, PhaseReport, encode
@@ -26,9 +27,8 @@ class Desk:
         self.now = 0.0
         self.proc = ProcTree(folder / "proc")
         self.on_gpu: dict[int, ProcessId] = {}
-        self.reports = HelperReports(
-            proc=ProcFolder(root=self.proc.root), gpus=lambda: {GPU: a_gpu()}, clock=lambda: self.now, wall=lambda: START + self.now
-        )
+        proc = ProcFolder(root=self.proc.root)
+        self.reports = HelperReports(proc=proc, clock=lambda: self.now, wall=lambda: START + self.now)
 
     def find(self, pid: int, start_ticks: int, gpu_uuid: str) -> tuple[str, ProcessId] | None:
         """As the tracker finds."""
@@ -37,11 +37,11 @@ class Desk:
 
     def send(self, pid: int = 7, report: AllocatorReport = REPORT, *, uid: int = 1000) -> None:
         """As the socket hands it over."""
-        self.reports.take(pid, uid, uid, encode(report))
+        self.reports.take(Datagram(pid=pid, uid=uid, gid=uid, content=encode(report)))
 
     def due(self) -> list[HelperSample]:
         """One look of the watcher."""
-        return list(self.reports.due(self.find))
+        return list(self.reports.due(self.find, {GPU: a_gpu()}))
 
 
 @pytest.fixture
@@ -97,12 +97,6 @@ def test_the_last_words_of_a_process_that_is_gone_are_taken(desk: Desk) -> None:
     assert [each.process for each in desk.due()] == [ProcessId(7, 100)]
 
 
-def test_a_sender_of_another_namespace_is_refused(desk: Desk) -> None:
-    """The kernel gives 0 for a sender that this namespace does not show."""
-    desk.send(pid=0)
-    assert (desk.due(), desk.reports.counts["pid_unknown"]) == ([], 1)
-
-
 def test_a_flood_of_one_process_is_cut_and_leaves_the_others_alone(desk: Desk) -> None:
     """A burst, then one every half second; another process is heard all the while."""
     desk.proc.add(8)
@@ -138,7 +132,7 @@ def test_reports_between_two_looks_are_bounded(desk: Desk, monkeypatch: pytest.M
 @pytest.mark.parametrize("payload", [b"", b"{", SECRET.encode(), b'{"v":1,"gpu":"%s"}' % SECRET.encode()])
 def test_bytes_that_are_no_report_are_counted_and_not_repeated(desk: Desk, payload: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing that a sender wrote reaches the log."""
-    desk.reports.take(7, 1000, 1000, payload)
+    desk.reports.take(Datagram(pid=7, uid=1000, gid=1000, content=payload))
     out = capsys.readouterr()
     assert (desk.due(), desk.reports.counts["bad"], SECRET in out.out + out.err) == ([], 1, False)
 
@@ -146,7 +140,7 @@ def test_bytes_that_are_no_report_are_counted_and_not_repeated(desk: Desk, paylo
 def test_a_log_line_a_minute_at_most(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is sent, the log stays readable."""
     for _ in range(BURST):
-        desk.reports.take(7, 1000, 1000, b"x")
+        desk.reports.take(Datagram(pid=7, uid=1000, gid=1000, content=b"x"))
     assert capsys.readouterr().out.count("not taken") == 1
 
 

@@ -37,6 +37,13 @@ MetricsPort = Annotated[
 ]
 Interval = Annotated[float, typer.Option("--interval", metavar="SECONDS", help="Time between two batches; the end of a job goes at once.")]
 
+HelperSocket = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Socket for trainings that report themselves. Default: /run/peakgate/agent.sock; none in a simulation."
+    ),
+]
+
 
 def agent(
     *,
@@ -50,6 +57,7 @@ def agent(
     transport: TransportForm = Transport.unary,
     metrics_port: MetricsPort = None,
     interval: Interval = 30.0,
+    helper_socket: HelperSocket = None,
 ) -> None:
     """Reports the highest GPU memory of each job on this node."""
     with extra("agent"):
@@ -66,5 +74,6 @@ def agent(
             transport=transport.value,
             metrics_port=metrics_port,
             interval_seconds=interval,
+            helper_socket=helper_socket,
         )
     )
