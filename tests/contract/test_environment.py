@@ -32,7 +32,7 @@ SETTINGS = {
     "PEAKGATE_SETTLE_SECONDS",
     "PEAKGATE_STOP_GRACE_SECONDS",
 }
-PATHS = {"/run/peakgate/jobs"}
+PATHS = {"/run/peakgate/jobs", "/run/peakgate/agent.sock", "/run/gpustat", "/var/lib/kubelet/pod-resources/kubelet.sock"}
 VARIABLE = re.compile(r"PEAKGATE_[A-Z0-9_]*[A-Z0-9]")
 
 
