@@ -26,13 +26,18 @@ def run_agent(
     transport: str,
     metrics_port: int | None,
     interval_seconds: float,
+    control: Path | None = None,
+    record: Path | None = None,
+    enable_accounting: bool = False,
 ) -> int:
     """Watches this node's GPUs and reports to `server`; returns the exit status: 0 done, 2 bad usage, 4 peaks left undelivered.
 
     `simulate` runs on the simulated NVML (`demo`, or a path; variables after commas: `demo,PID=123,PEAK=61G`). `node` defaults to the
     host's name, `spool` to /var/lib/peakgate/agent.db where that can be written, else to the user's state folder; a simulation keeps its
     spool in a temporary folder. `once` looks once, `duration_seconds` ends the watch. `transport` is unary or stream, `metrics_port` None
-    for no metrics, `interval_seconds` the time between two batches.
+    for no metrics, `interval_seconds` the time between two batches. `control` is the socket of pause and resume, by default in
+    /run/peakgate or the user's state folder (a simulation has none); `record` a file of samples to be replayed; `enable_accounting`
+    switches the driver's accounting on, which needs root.
     """
     try:
         from peakgate.agent.start import start
@@ -49,6 +54,9 @@ def run_agent(
         transport=transport,
         metrics_port=metrics_port,
         interval_seconds=interval_seconds,
+        control=control,
+        record=record,
+        enable_accounting=enable_accounting,
     )
 
 

@@ -52,6 +52,12 @@ class Options:
     """Which number of a GPU the files of these two folders are named by: a word of gpu_numbers.NUMBERS."""
     kubelet_socket: Path | None = KUBELET_SOCKET
     """Asked when it exists at the start; None: never."""
+    control: Path | None = None
+    """Where `pause` and `resume` reach the agent; None: not at all."""
+    record: Path | None = None
+    """A file that every sample is written to as well, to be replayed."""
+    enable_accounting: bool = False
+    """Switch the driver's accounting on where it is off; needs root."""
 
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:
