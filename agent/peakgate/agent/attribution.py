@@ -100,6 +100,8 @@ class Attribution:
 
     def owner_of(self, *, gpu_uuid: str, process: ProcessId) -> Owner:
         """The owner of one process."""
+        if self.refused:
+            return Owner(cluster=self._cluster)
         return self._owner(gpu_uuid, process, self._jobs.jobs_on(gpu_uuid))
 
     def are_several(self, attempt: Attempt) -> bool:

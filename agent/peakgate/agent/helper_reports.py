@@ -15,7 +15,7 @@ import structlog
 
 from peakgate.agent.helper_socket import Datagram
 from peakgate.agent.proc import ProcessId, ProcFolder
-from peakgate.agent.samples import Gpu, HelperSample
+from peakgate.agent.samples import Gpu
 from peakgate.v1.allocator_report import AllocatorReport, BadReportError, bare_uuid, decode
 
 BURST, REFILL_SECONDS = 20, 0.5
@@ -38,6 +38,16 @@ FindProcess = Callable[[int, int, str], tuple[str, ProcessId] | None]
 """(pid, its start, UUID or empty) to the GPU and the process on it; None while no list has it."""
 
 log = structlog.get_logger("peakgate.agent.helper")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelperSample:
+    """What a process that is on the GPU has said of its own memory there. `time` is in seconds since the epoch."""
+
+    gpu: Gpu
+    time: float
+    process: ProcessId
+    report: AllocatorReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

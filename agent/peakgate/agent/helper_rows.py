@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from peakgate.agent.helper_reports import HelperSample
 from peakgate.agent.peaks import NO_FLAGS, Allocator, Flag, PeakKey, PeakRow, PhasePeak
 from peakgate.agent.proc import ProcessId
-from peakgate.agent.samples import HelperSample
 from peakgate.v1.allocator_report import ASYNC, AllocatorReport
 
 SOURCE = "torch"

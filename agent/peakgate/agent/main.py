@@ -26,6 +26,9 @@ def run_agent(
     transport: str,
     metrics_port: int | None,
     interval_seconds: float,
+    control: Path | None = None,
+    record: Path | None = None,
+    enable_accounting: bool = False,
     helper_socket: Path | None = None,
 ) -> int:
     """Watches this node's GPUs and reports to `server`; returns the exit status: 0 done, 2 bad usage, 4 peaks left undelivered.
@@ -33,7 +36,9 @@ def run_agent(
     `simulate` runs on the simulated NVML (`demo`, or a path; variables after commas: `demo,PID=123,PEAK=61G`). `node` defaults to the
     host's name, `spool` to /var/lib/peakgate/agent.db where that can be written, else to the user's state folder; a simulation keeps its
     spool in a temporary folder. `once` looks once, `duration_seconds` ends the watch. `transport` is unary or stream, `metrics_port` None
-    for no metrics, `interval_seconds` the time between two batches. `helper_socket` is where in-process helpers report: by default
+    for no metrics, `interval_seconds` the time between two batches. `control` is the socket of pause and resume, by default in
+    /run/peakgate or the user's state folder (a simulation has none); `record` a file of samples to be replayed; `enable_accounting`
+    switches the driver's accounting on, which needs root. `helper_socket` is where in-process helpers report: by default
     /run/peakgate/agent.sock, and nowhere in a simulation.
     """
     try:
@@ -52,6 +57,9 @@ def run_agent(
         metrics_port=metrics_port,
         interval_seconds=interval_seconds,
         helper_socket=helper_socket,
+        control=control,
+        record=record,
+        enable_accounting=enable_accounting,
     )
 
 

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.pod_watch import PodWatch
+from peakgate.agent.resident import resident_bytes
 from peakgate.agent.sender import Sender
 from peakgate.agent.spool import Spool
 from peakgate.agent.watcher import Watcher
@@ -33,6 +34,8 @@ class AgentCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """All metrics as they stand."""
         yield GaugeMetricFamily("peakgate_agent_up", "1 while NVML is open.", value=float(self.watcher.is_up))
+        yield GaugeMetricFamily("peakgate_agent_paused", "1 while NVML is left alone on request.", value=float(self.watcher.hold.is_on))
+        yield GaugeMetricFamily("peakgate_agent_resident_bytes", "Resident memory of the agent.", value=resident_bytes())
         yield from self._nvml_metrics()
         yield from self._gpu_metrics()
         yield from self._owner_metrics()
@@ -51,18 +54,25 @@ class AgentCollector(Collector):
         for (function, code), count in list(statistics.errors.items()):
             errors.add_metric([function, str(code)], count)
         yield from (seconds, calls, errors)
+        pace = self.watcher.sampler.process_pace
+        yield GaugeMetricFamily("peakgate_agent_process_period_seconds", "Time between two process lists.", value=pace.period_seconds)
+        yield GaugeMetricFamily("peakgate_agent_process_lists_ratio", "Share of time spent in process lists.", value=pace.share)
 
     def _gpu_metrics(self) -> Iterator[Metric]:
         watched = GaugeMetricFamily("peakgate_agent_gpu_watched", "1 while the GPU answers.", labels=["gpu"])
         age = GaugeMetricFamily("peakgate_agent_sample_age_seconds", "Time since the GPU was last read.", labels=["gpu"])
         strange = GaugeMetricFamily("peakgate_agent_unattributed_bytes", "Memory of processes of no known job.", labels=["gpu"])
-        gpus = set(self.watcher.sampler.gpus)
-        for gpu, last in list(self.watcher.sampler.last_read.items()):
+        state = GaugeMetricFamily("peakgate_agent_gpu_state", "1 for the state that the GPU is in.", labels=["gpu", "state"])
+        gpus, lost = set(self.watcher.sampler.gpus), set(self.watcher.sampler.lost)
+        for gpu in sorted(gpus | lost):
             watched.add_metric([gpu], float(gpu in gpus))
-            age.add_metric([gpu], max(0.0, self.wall() - last))
+            for name, members in (("watched", gpus), ("lost", lost)):
+                state.add_metric([gpu, name], float(gpu in members))
+        for gpu in list(self.watcher.sampler.last_read):
+            age.add_metric([gpu], self.watcher.sampler.age_seconds(gpu))
         for gpu, used_bytes in list(self.watcher.tracker.unattributed_bytes.items()):
             strange.add_metric([gpu], used_bytes)
-        yield from (watched, age, strange)
+        yield from (watched, state, age, strange)
 
     def _owner_metrics(self) -> Iterator[Metric]:
         tracker = self.watcher.tracker
@@ -83,6 +93,7 @@ class AgentCollector(Collector):
     def _delivery_metrics(self) -> Iterator[Metric]:
         delivery = self.sender.delivery
         yield GaugeMetricFamily("peakgate_agent_spool_rows", "Rows and events not yet acknowledged.", value=self._waiting())
+        yield GaugeMetricFamily("peakgate_agent_spool_oldest_seconds", "Age of the oldest row not yet acknowledged.", value=self._oldest())
         yield CounterMetricFamily("peakgate_agent_batches", "Batches that the service answered.", value=delivery.batches)
         yield CounterMetricFamily("peakgate_agent_peaks_stored", "Rows that the service stored.", value=delivery.stored)
         yield CounterMetricFamily("peakgate_agent_events", "Job events that the service stored.", value=delivery.events)
@@ -105,3 +116,10 @@ class AgentCollector(Collector):
             return self.spool.waiting()
         except sqlite3.Error:
             return float("nan")
+
+    def _oldest(self) -> float:
+        try:
+            oldest = self.spool.oldest_time()
+        except sqlite3.Error:
+            return float("nan")
+        return 0.0 if oldest is None else max(0.0, self.wall() - oldest)

@@ -14,7 +14,10 @@ import grpc.aio
 import structlog
 from prometheus_client import CollectorRegistry, start_http_server
 
+from peakgate.agent.attribution import Attribution
+from peakgate.agent.control import control_socket
 from peakgate.agent.errors import UsageError
+from peakgate.agent.event_thread import EventThread
 from peakgate.agent.hearing import hearing
 from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.metrics import AgentCollector
@@ -22,6 +25,7 @@ from peakgate.agent.nvml import Nvml
 from peakgate.agent.options import Options
 from peakgate.agent.pod_watch import PodWatch
 from peakgate.agent.proc import ProcFolder
+from peakgate.agent.recorder import Recorder
 from peakgate.agent.sampler import Sampler
 from peakgate.agent.sender import Sender
 from peakgate.agent.sources import attribution_of, pod_watch_of
@@ -57,16 +61,20 @@ class NodeAgent:
         """The exit status, and whether the driver was replaced."""
         async with grpc.aio.insecure_channel(self._options.server) as channel:
             stub: TelemetryServiceAsyncStub = TelemetryServiceStub(channel)
-            reports = HelperReports(proc=ProcFolder())
-            watcher = self._watcher(asyncio.get_running_loop(), reports)
-            transport = self._transport(stub)
-            sender = self._sender(stub, transport, watcher)
-            socket = None if self._options.once else self._options.helper_socket
-            with self._pods() as pods, self._metrics(watcher, sender, reports, pods), hearing(socket, reports), self._signals():
+            with contextlib.ExitStack() as stack:
+                reports = HelperReports(proc=ProcFolder())
+                watcher = self._watcher(asyncio.get_running_loop(), reports, stack)
+                transport = self._transport(stub)
+                sender = self._sender(stub, transport, watcher)
+                pods = stack.enter_context(self._pods())
+                stack.enter_context(self._metrics(watcher, sender, reports, pods))
+                stack.enter_context(hearing(None if self._options.once else self._options.helper_socket, reports))
+                stack.enter_context(self._signals())
                 if self._options.once:
                     await self._look_once(watcher)
                 else:
-                    await self._watch(watcher, sender)
+                    async with control_socket(self._options.control, watcher):
+                        await self._watch(watcher, sender)
                 await self._last_drain(sender)
             await transport.close()
         return self._status(), watcher.driver_replaced
@@ -119,13 +127,15 @@ class NodeAgent:
         self._stop.set()
         self._wake.set()
 
-    def _watcher(self, loop: asyncio.AbstractEventLoop, reports: HelperReports) -> Watcher:
+    def _watcher(self, loop: asyncio.AbstractEventLoop, reports: HelperReports, stack: contextlib.ExitStack) -> Watcher:
         proc = ProcFolder()
         attribution = attribution_of(self._options, proc=proc)
         sampler = Sampler(
             nvml=self._nvml,
             device_period_seconds=self._options.device_period_seconds,
             process_period_seconds=self._options.process_period_seconds,
+            events=None if self._options.once else EventThread(nvml=self._nvml),
+            enable_accounting=self._options.enable_accounting,
         )
         return Watcher(
             nvml=self._nvml,
@@ -134,8 +144,19 @@ class NodeAgent:
             spool=self._spool,
             stop=self._stop_watching,
             on_urgent=lambda: _from_thread(loop, self._wake.set),
+            recorder=self._recorder(attribution, proc, stack),
             reports=reports.due,
         )
+
+    def _recorder(self, attribution: Attribution, proc: ProcFolder, stack: contextlib.ExitStack) -> Recorder | None:
+        if self._options.record is None:
+            return None
+        try:
+            recorder = Recorder(path=self._options.record, attribution=attribution, proc=proc)
+        except OSError as error:
+            raise UsageError(f"no recording: {error}", remedy="Give another --record") from error
+        stack.callback(recorder.close)
+        return recorder
 
     def _transport(self, stub: TelemetryServiceAsyncStub) -> Transport:
         return StreamTransport(stub=stub) if self._options.transport == "stream" else UnaryTransport(stub=stub)

@@ -55,6 +55,12 @@ class Options:
     """Asked when it exists at the start; None: never."""
     helper_socket: Path | None = HELPER_SOCKET
     """Where the in-process helper's datagrams come in; None: nowhere."""
+    control: Path | None = None
+    """Where `pause` and `resume` reach the agent; None: not at all."""
+    record: Path | None = None
+    """A file that every sample is written to as well, to be replayed."""
+    enable_accounting: bool = False
+    """Switch the driver's accounting on where it is off; needs root."""
 
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:

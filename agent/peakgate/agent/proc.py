@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,10 +69,10 @@ class ProcFolder:
         """The text of /proc/PID/cgroup."""
         return self._text(pid, "cgroup")
 
-    def environment(self, pid: int) -> Mapping[str, str]:
-        """The variables named in ENVIRONMENT_NAMES. The user can set them to anything: a hint, not a fact."""
+    def environment(self, pid: int, names: Collection[str] = ENVIRONMENT_NAMES) -> Mapping[str, str]:
+        """The variables of these names. The user can set them to anything: a hint, not a fact."""
         pairs = (entry.partition("=") for entry in self._text(pid, "environ").split("\0"))
-        return {name: value for name, _, value in pairs if name in ENVIRONMENT_NAMES}
+        return {name: value for name, _, value in pairs if name in names}
 
     def boot_id(self) -> str:
         """The kernel's boot id, or empty."""

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from peakgate.agent.watched_file import WatchedFile
 
 JOBSTATS_FOLDER = Path("/run/gpustat")
 MAX_JOB_LENGTH = 100
+ABSENT_SECONDS = 10.0
+"""A folder that is not there is looked for this often: most sites have none."""
 
 NumbersOf = Callable[[str], GpuNumbers | None]
 Parse = Callable[[str], tuple[JobFile, ...]]
@@ -29,17 +32,30 @@ log = structlog.get_logger("peakgate.agent.site_folders")
 class SiteFolder:
     """One of the two. `meaning` is a word of gpu_numbers.NUMBERS; the first file of a GPU that exists counts."""
 
-    def __init__(self, *, folder: Path, parse: Parse, by_uuid: bool, meaning: str, numbers_of: NumbersOf) -> None:
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        parse: Parse,
+        by_uuid: bool,
+        meaning: str,
+        numbers_of: NumbersOf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._folder = folder
         self._parse = parse
         self._by_uuid = by_uuid
         self._meaning = meaning
         self._numbers_of = numbers_of
+        self._clock = clock
+        self._absent_until = float("-inf")
         self._files: dict[str, WatchedFile[tuple[JobFile, ...]]] = {}
         self._unclear: set[str] = set()
 
     def jobs_on(self, gpu_uuid: str) -> tuple[JobFile, ...]:
         """The jobs that the folder names for the GPU; none where it is not certain which GPU a number means."""
+        if not self._exists():
+            return ()
         for name in self._names(gpu_uuid):
             if name not in self._files:
                 self._files[name] = WatchedFile(f"{self._folder}/{name}", self._parse)
@@ -47,6 +63,15 @@ class SiteFolder:
             if jobs is not None:
                 return jobs
         return ()
+
+    def _exists(self) -> bool:
+        now = self._clock()
+        if now < self._absent_until:
+            return False
+        if self._folder.is_dir():
+            return True
+        self._absent_until = now + ABSENT_SECONDS
+        return False
 
     def _names(self, gpu_uuid: str) -> Iterator[str]:
         if self._by_uuid:
@@ -57,7 +82,7 @@ class SiteFolder:
         name = numbers.name(self._meaning)
         if name is not None:
             yield name
-        elif gpu_uuid not in self._unclear and self._folder.exists():
+        elif gpu_uuid not in self._unclear:
             self._unclear.add(gpu_uuid)
             remedy = "set gpu_numbers to index or minor, whichever the prolog writes"
             log.warning(
@@ -70,14 +95,14 @@ class SiteFolder:
             )
 
 
-def dcgm_folder(*, folder: Path, meaning: str, numbers_of: NumbersOf) -> SiteFolder:
+def dcgm_folder(*, folder: Path, meaning: str, numbers_of: NumbersOf, clock: Callable[[], float] = time.monotonic) -> SiteFolder:
     """The folder that dcgm-exporter is given by --hpc-job-mapping-dir."""
-    return SiteFolder(folder=folder, parse=_dcgm_jobs, by_uuid=False, meaning=meaning, numbers_of=numbers_of)
+    return SiteFolder(folder=folder, parse=_dcgm_jobs, by_uuid=False, meaning=meaning, numbers_of=numbers_of, clock=clock)
 
 
-def jobstats_folder(*, folder: Path = JOBSTATS_FOLDER, meaning: str, numbers_of: NumbersOf) -> SiteFolder:
+def jobstats_folder(*, folder: Path, meaning: str, numbers_of: NumbersOf, clock: Callable[[], float] = time.monotonic) -> SiteFolder:
     """The folder that jobstats' prolog writes."""
-    return SiteFolder(folder=folder, parse=_jobstats_job, by_uuid=True, meaning=meaning, numbers_of=numbers_of)
+    return SiteFolder(folder=folder, parse=_jobstats_job, by_uuid=True, meaning=meaning, numbers_of=numbers_of, clock=clock)
 
 
 def _dcgm_jobs(text: str) -> tuple[JobFile, ...]:

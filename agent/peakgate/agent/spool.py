@@ -102,6 +102,12 @@ class Spool:
         with self._lock:
             return int(self._connection.execute(sql.WAITING).fetchone()[0])
 
+    def oldest_time(self) -> float | None:
+        """When the row that waits longest was last changed, in seconds since the epoch; None: none waits."""
+        with self._lock:
+            found = self._connection.execute("SELECT min(last_time) FROM peaks").fetchone()[0]
+        return None if found is None else float(found)
+
     def close(self) -> None:
         """Closes the file; what is in it stays."""
         with self._lock:

@@ -14,6 +14,7 @@ from pathlib import Path
 import platformdirs
 import structlog
 
+from peakgate.agent.control import default_control
 from peakgate.agent.errors import BAD_USAGE, AgentError, UsageError
 from peakgate.agent.helper_socket import HELPER_SOCKET
 from peakgate.agent.node_agent import NodeAgent
@@ -39,13 +40,18 @@ def start(
     transport: str,
     metrics_port: int | None,
     interval_seconds: float,
-    helper_socket: Path | None = None,
+    control: Path | None,
+    record: Path | None,
+    enable_accounting: bool,
+    helper_socket: Path | None,
 ) -> int:
     """See `peakgate.agent.main.run_agent`."""
-    _log_to_stderr()
+    log_to_stderr()
     with contextlib.ExitStack() as stack:
         if spool is None:
             spool = Path(stack.enter_context(tempfile.TemporaryDirectory()), "agent.db") if simulate else default_spool()
+        if control is None and not simulate:
+            control = default_control()
         try:
             options = Options(
                 server=server,
@@ -59,6 +65,9 @@ def start(
                 metrics_port=metrics_port,
                 interval_seconds=interval_seconds,
                 helper_socket=helper_socket or (None if simulate else HELPER_SOCKET),
+                control=control,
+                record=record,
+                enable_accounting=enable_accounting,
             )
         except UsageError as error:
             log.error("agent not started", problem=str(error))  # noqa: TRY400 (a person reads it)
@@ -74,7 +83,7 @@ def run(options: Options, *, restart: Callable[[], None] | None = None) -> int:
 
             simulate(options.simulate)
         nvml = Nvml(module=load_pynvml())
-        spool = _opened(options.spool)
+        spool = opened(options.spool)
     except AgentError as error:
         log.error("agent not started", problem=str(error))  # noqa: TRY400 (a person reads it)
         return BAD_USAGE
@@ -98,7 +107,7 @@ def default_spool() -> Path:
     return platformdirs.user_state_path("peakgate") / "agent.db"
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
     """Standard output is for results; a program that has set up its own logging keeps it."""
     if not structlog.is_configured():
         stamp = structlog.processors.TimeStamper(fmt="iso")
@@ -109,7 +118,8 @@ def _log_to_stderr() -> None:
         )
 
 
-def _opened(path: Path) -> Spool:
+def opened(path: Path) -> Spool:
+    """The spool of that file. Raises UsageError."""
     try:
         return open_spool(path)
     except (OSError, sqlite3.Error) as error:

@@ -7,16 +7,33 @@ shows it is given a second one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from peakgate.agent.accounted import Crowds, accounting_rows, is_same_process, start_time_of
 from peakgate.agent.attribution import Attribution, Owner
 from peakgate.agent.device_memory import DeviceMemory
+from peakgate.agent.helper_reports import HelperSample
 from peakgate.agent.helper_rows import SOURCE as HELPER
 from peakgate.agent.helper_rows import HelperRows
+from peakgate.agent.hidden_memory import HiddenMemory
 from peakgate.agent.peaks import NO_FLAGS, Flag, JobEvent, PeakKey, PeakRow
+from peakgate.agent.preallocation import HINTS, says_it_preallocates
 from peakgate.agent.proc import ProcessId, ProcFolder
+from peakgate.agent.quality import Quality
+from peakgate.agent.recent import RecentlyEnded
 from peakgate.agent.record import Record
-from peakgate.agent.samples import DeviceSample, Gpu, GpuGone, GpuProcess, HelperSample, ProcessSample, ReadFailed, Sample
+from peakgate.agent.samples import (
+    AccountingSample,
+    DeviceSample,
+    GpuGone,
+    GpuProcess,
+    Kind,
+    ProcessSample,
+    ReadFailed,
+    Sample,
+    XidSample,
+)
 from peakgate.agent.trainings import Attempt
 from peakgate.v1.allocator_report import bare_uuid
 
@@ -51,13 +68,20 @@ class _Open:
 class Tracker:
     """Keeps the peaks of everything that is on the GPUs now. One thread."""
 
-    def __init__(self, *, attribution: Attribution, proc: ProcFolder, boot_id: str) -> None:
+    def __init__(
+        self, *, attribution: Attribution, proc: ProcFolder, boot_id: str, start_time_of: Callable[[int], float] = start_time_of
+    ) -> None:
         self._attribution = attribution
         self._proc = proc
         self._boot_id = boot_id
         self._open: dict[tuple[str, ProcessId], _Open] = {}
         self._records: dict[str, dict[PeakKey, Record]] = {}
         self._devices: dict[str, DeviceMemory] = {}
+        self._hidden: dict[str, HiddenMemory] = {}
+        self._last_list: dict[str, float] = {}
+        self._recent = RecentlyEnded()
+        self._crowds = Crowds()
+        self._start_time_of = start_time_of
         self._cut_off: set[Attempt] = set()
         self._helpers = HelperRows()
         self._ran_out: set[Attempt] = set()
@@ -88,8 +112,10 @@ class Tracker:
                 return self._gpu_gone(sample)
             case ProcessSample():
                 return self._processes(sample)
-            case HelperSample():
-                return self._helper(sample)
+            case XidSample():
+                return self._xid(sample)
+            case AccountingSample():
+                return self._accounted(sample)
 
     def everything(self) -> list[PeakRow]:
         """All rows as they stand, for the moment before the agent stops."""
@@ -106,8 +132,8 @@ class Tracker:
         only = on if len(on) == 1 and (not gpu_uuid or on[0][0].startswith("MIG-")) else []
         return next(iter(named or only), None)
 
-    def _helper(self, sample: HelperSample) -> Changes:
-        """What a process says of itself. Its prediction is a hint, worth as much as its environment."""
+    def hear(self, sample: HelperSample) -> Changes:
+        """Takes what a process says of itself. Its prediction is a hint, worth as much as its environment."""
         uuid, process, prediction = sample.gpu.uuid, sample.process, sample.report.prediction
         if (uuid, process) not in self._open:
             return Changes()
@@ -130,8 +156,38 @@ class Tracker:
         self._measure(sample, present, owners)
         self._flag_several(uuid)
         self.unattributed_bytes[uuid] = sum(present[process].used_bytes or 0 for process, owner in owners.items() if not owner.job)
+        self._look_for_hidden_memory(sample)
+        self._last_list[uuid] = sample.moment
         ended = [process for process in self._on(uuid) if process not in present and self._has_left(uuid, process)]
-        return self._close(sample.gpu, ended, sample.time)
+        return self._close(sample, ended)
+
+    def _look_for_hidden_memory(self, sample: ProcessSample) -> None:
+        hidden = self._hidden.setdefault(sample.gpu.uuid, HiddenMemory())
+        device = self._devices[sample.gpu.uuid]
+        hidden.see(device_bytes=device.latest_bytes, used=(process.used_bytes for process in sample.processes))
+        for record in self._records_on(sample.gpu.uuid) if hidden.is_growing else ():
+            if record.key.source == "sampled":
+                record.flags |= Flag.UNATTRIBUTED
+
+    def _xid(self, sample: XidSample) -> Changes:
+        changes = Changes()
+        for record in [*self._records_on(sample.gpu.uuid), *self._recent.on(sample.gpu.uuid, sample.moment)]:
+            record.see_xid(sample.xid)
+            if row := record.to_write(sample.moment):
+                changes.rows.append(row)
+        return changes
+
+    def _accounted(self, sample: AccountingSample) -> Changes:
+        """A living process comes before one that has just ended, which may have had the same pid."""
+        changes = Changes()
+        records = [*self._records_on(sample.gpu.uuid), *self._recent.on(sample.gpu.uuid, sample.moment)]
+        for accounted in sample.processes:
+            for record in records:
+                if is_same_process(accounted, record, self._start_time_of(record.key.pid_start_ticks)):
+                    is_alone = not self._crowds.has(record.key)
+                    changes.rows += accounting_rows(accounted, record, is_alone=is_alone, now=sample.time)
+                    break
+        return changes
 
     def _take_in(self, uuid: str, process: ProcessId, owner: Owner) -> None:
         """Opens a process, or hands it to the owner that a late drop-in file names: what it was held under ends here."""
@@ -156,27 +212,29 @@ class Tracker:
         device = self._devices.setdefault(sample.gpu.uuid, DeviceMemory()).held_by(frozenset(present))
         for process, seen in present.items():
             alone_bytes = device if len(present) == 1 else None
-            self._see(sample, owners[process], process, (seen.used_bytes,), alone_bytes)
+            self._see(sample, owners[process], process, [seen], alone_bytes)
         trainings: dict[Training, list[ProcessId]] = {}
         for process, owner in owners.items():
             if owner.job:
                 trainings.setdefault(owner.training, []).append(process)
-        for processes in trainings.values():
+        for (attempt, _), processes in trainings.items():
             alone_bytes = device if len(processes) == len(present) else None
-            used = tuple(present[process].used_bytes for process in processes)
-            self._see(sample, owners[processes[0]], WHOLE_JOB, used, alone_bytes)
+            if len(processes) > 1:
+                self._crowds.note(sample.gpu.uuid, attempt)
+            self._see(sample, owners[processes[0]], WHOLE_JOB, [present[process] for process in processes], alone_bytes)
 
-    def _see(self, sample: ProcessSample, owner: Owner, process: ProcessId, used: tuple[int | None, ...], alone_bytes: int | None) -> None:
-        """Takes the sum of `used`; where a figure is not available, the whole GPU's, if nobody else is on it (`alone_bytes`)."""
-        known = [number for number in used if number is not None]
-        if len(known) == len(used):
-            self._record(sample, owner, process, "sampled", sum(known))
+    def _see(self, sample: ProcessSample, owner: Owner, process: ProcessId, seen: list[GpuProcess], alone_bytes: int | None) -> None:
+        """Takes the sum of their memory; where a figure is not available, the whole GPU's, if nobody else is on it (`alone_bytes`)."""
+        known = [one.used_bytes for one in seen if one.used_bytes is not None]
+        flags = Flag.MPS if any(Kind.MPS in one.kinds for one in seen) else NO_FLAGS
+        if len(known) == len(seen):
+            self._record(sample, owner, process, "sampled", sum(known), flags)
         elif alone_bytes is not None:
-            self._record(sample, owner, process, "device", alone_bytes)
+            self._record(sample, owner, process, "device", alone_bytes, flags)
         elif record := self._records.get(sample.gpu.uuid, {}).get(self._key(sample.gpu.uuid, owner, process, "sampled")):
             record.gaps += 1
 
-    def _record(self, sample: ProcessSample, owner: Owner, process: ProcessId, source: str, used_bytes: int) -> None:
+    def _record(self, sample: ProcessSample, owner: Owner, process: ProcessId, source: str, used_bytes: int, flags: Flag) -> None:
         key = self._key(sample.gpu.uuid, owner, process, source)
         records = self._records.setdefault(sample.gpu.uuid, {})
         if key not in records:
@@ -188,9 +246,19 @@ class Tracker:
                 peak_time=sample.time,
                 first_time=sample.time,
                 last_time=sample.time,
+                quality=self._new_quality(sample, process),
                 flags=NO_FLAGS if owner.job else Flag.UNATTRIBUTED,
             )
-        records[key].see(used_bytes=used_bytes, time=sample.time)
+        records[key].flags |= flags
+        records[key].see(used_bytes=used_bytes, time=sample.time, moment=sample.moment)
+
+    def _new_quality(self, sample: ProcessSample, process: ProcessId) -> Quality:
+        pids = [process.pid] if process.pid else [one.pid for one in sample.processes]
+        return Quality(
+            usable_bytes=sample.gpu.usable_bytes,
+            low_until=self._last_list.get(sample.gpu.uuid),
+            says_it_preallocates=any(says_it_preallocates(self._proc.environment(pid, HINTS)) for pid in pids),
+        )
 
     def _key(self, uuid: str, owner: Owner, process: ProcessId, source: str) -> PeakKey:
         return PeakKey(
@@ -224,37 +292,47 @@ class Tracker:
         for record in self._records_on(sample.gpu.uuid):
             record.flags |= Flag.TRUNCATED
         self._helpers.cut_off(sample.gpu.uuid)
-        self._devices.pop(sample.gpu.uuid, None)
+        for by_gpu in (self._devices, self._hidden, self._last_list):
+            by_gpu.pop(sample.gpu.uuid, None)
         self.unattributed_bytes.pop(sample.gpu.uuid, None)
-        return self._close(sample.gpu, ended, sample.time)
+        return self._close(sample, ended)
 
-    def _close(self, gpu: Gpu, ended: list[ProcessId], now: float) -> Changes:
+    def _close(self, sample: ProcessSample | GpuGone, ended: list[ProcessId]) -> Changes:
         """Ends these processes and, with its last process, a job; then says what is worth writing."""
-        owners: dict[Training, Owner] = {}
+        uuid, owners = sample.gpu.uuid, dict[Training, Owner]()
+        was_full = self._card_was_full(sample)
         torch_rows: list[PeakRow] = []
         for process in ended:
-            owner = self._open.pop((gpu.uuid, process)).owner
+            owner = self._open.pop((uuid, process)).owner
             owners[owner.training] = owner
-            self._attribution.forget(gpu_uuid=gpu.uuid, process=process)
-            self._end_records(gpu.uuid, owner.training, process)
-            if self._helpers.ran_out(gpu.uuid, process):
+            self._attribution.forget(gpu_uuid=uuid, process=process)
+            self._end_records(uuid, owner.training, process, card_was_full=was_full)
+            if self._helpers.ran_out(uuid, process):
                 self._ran_out.add(owner.attempt)
-            torch_rows += self._helpers.end(gpu.uuid, process, flags=self._flags_of(owner))
+            torch_rows += self._helpers.end(uuid, process, flags=self._flags_of(owner))
         changes = Changes()
         for training in owners:
-            if not self._trains_on(gpu.uuid, training):
-                self._end_records(gpu.uuid, training, WHOLE_JOB)
+            if not self._trains_on(uuid, training):
+                self._end_records(uuid, training, WHOLE_JOB, card_was_full=was_full)
         for owner in {owner.attempt: owner for owner in owners.values()}.values():
             if not self._lives(owner.attempt):
-                changes.events += self._job_ended(owner, now)
-        changes.rows = [row for record in self._records_on(gpu.uuid) if (row := record.to_write(now))] + torch_rows
-        self._records[gpu.uuid] = {record.key: record for record in self._records_on(gpu.uuid) if not record.ended}
+                changes.events += self._job_ended(owner, sample.time)
+        changes.rows = [row for record in self._records_on(uuid) if (row := record.to_write(sample.moment))] + torch_rows
+        self._recent.add((record for record in self._records_on(uuid) if record.ended), sample.moment)
+        self._records[uuid] = {record.key: record for record in self._records_on(uuid) if not record.ended}
         return changes
 
-    def _end_records(self, uuid: str, training: Training, process: ProcessId) -> None:
+    def _card_was_full(self, sample: ProcessSample | GpuGone) -> bool | None:
+        """Whether the GPU had next to nothing left before this list; None when it is gone, and its processes were cut off."""
+        device = self._devices.get(sample.gpu.uuid)
+        if isinstance(sample, GpuGone) or device is None:
+            return None
+        return Quality(usable_bytes=sample.gpu.usable_bytes).is_full(device.highest_before_bytes)
+
+    def _end_records(self, uuid: str, training: Training, process: ProcessId, *, card_was_full: bool | None = None) -> None:
         for record in self._records_on(uuid):
             if ProcessId(record.key.pid, record.key.pid_start_ticks) == process and _training(record.key) == training:
-                record.ended = True
+                record.end(card_was_full=card_was_full)
 
     def _job_ended(self, owner: Owner, now: float) -> list[JobEvent]:
         event = "failed" if owner.attempt in self._cut_off else "oom" if owner.attempt in self._ran_out else "finished"

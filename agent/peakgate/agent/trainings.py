@@ -51,7 +51,7 @@ class Trainings:
     """Remembers which trainings each attempt has had on this node since the agent started."""
 
     _known: OrderedDict[Attempt, list[_Training]] = field(default_factory=OrderedDict)
-    _contradicted: set[Attempt] = field(default_factory=set)
+    _several: set[Attempt] = field(default_factory=set)
 
     def join(self, attempt: Attempt, process: ProcessId, place: Place) -> str:
         """The name of the training that the process belongs to: empty for the first of an attempt."""
@@ -63,6 +63,8 @@ class Trainings:
             trainings.append(training)
             del trainings[1 : 1 + max(0, len(trainings) - MAX_TRAININGS)]
             self._forget_oldest()
+        if len(trainings) > 1:
+            self._several.add(attempt)
         training.add(process, place)
         return training.name
 
@@ -74,17 +76,17 @@ class Trainings:
     def contradict(self, attempt: Attempt) -> None:
         """A process of the attempt names another prediction than its scheduler does: which one was trained is not known."""
         self._known.setdefault(attempt, [])
-        self._contradicted.add(attempt)
+        self._several.add(attempt)
         self._forget_oldest()
 
     def are_several(self, attempt: Attempt) -> bool:
         """Whether the attempt's figures are not those of one training."""
-        return attempt in self._contradicted or len(self._known.get(attempt, ())) > 1
+        return attempt in self._several
 
     def _forget_oldest(self) -> None:
         while len(self._known) > MAX_ATTEMPTS:
             attempt, _ = self._known.popitem(last=False)
-            self._contradicted.discard(attempt)
+            self._several.discard(attempt)
 
 
 def _name(trainings: list[_Training], process: ProcessId, place: Place) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from peakgate.agent.event_thread import EventThread
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_module import load_pynvml
 from peakgate.agent.peaks import NO_FLAGS, Flag, JobEvent, PeakKey, PeakRow
@@ -127,14 +128,31 @@ def write_job_file(folder: Path, gpu_uuid: str, **fields: object) -> Path:
 class SimulatedNode:
     """A sampler over the real pynvml over the simulated library, with the scenario's clock as the only clock."""
 
-    def __init__(self, simulated: SimulatedNvml, scenario: str, *, uniform: Callable[[float, float], float] | None = None) -> None:
+    def __init__(
+        self,
+        simulated: SimulatedNvml,
+        scenario: str,
+        *,
+        uniform: Callable[[float, float], float] | None = None,
+        call_clock: Callable[[], float] = lambda: 0.0,
+        events: bool = False,
+        enable_accounting: bool = False,
+    ) -> None:
         simulated.load(scenario)
         simulated.set_time(0.0)
         self.simulated = simulated
         self.now = 0.0
         self.nvml = Nvml(module=load_pynvml())
         self.nvml.start()
-        self.sampler = Sampler(nvml=self.nvml, clock=self.clock, wall=lambda: START + self.now, uniform=uniform or Random(7).uniform)
+        self.sampler = Sampler(
+            nvml=self.nvml,
+            clock=self.clock,
+            wall=lambda: START + self.now,
+            uniform=uniform or Random(7).uniform,
+            events=EventThread(nvml=self.nvml) if events else None,
+            enable_accounting=enable_accounting,
+            call_clock=call_clock,  # by default a call takes no time: the machine's load must not stretch a period
+        )
 
     def clock(self) -> float:
         """Scenario seconds."""

@@ -10,10 +10,9 @@ import pytest
 from tests.unit.agent.builders import GIB, GPU, START, ProcTree, a_gpu
 
 from peakgate.agent import helper_reports
-from peakgate.agent.helper_reports import BURST, REFILL_SECONDS, WAIT_SECONDS, HelperReports
+from peakgate.agent.helper_reports import BURST, REFILL_SECONDS, WAIT_SECONDS, HelperReports, HelperSample
 from peakgate.agent.helper_socket import Datagram
 from peakgate.agent.proc import ProcessId, ProcFolder
-from peakgate.agent.samples import HelperSample
 from peakgate.v1.allocator_report import AllocatorReport, PhaseReport, encode
 
 REPORT = AllocatorReport(gpu_uuid=GPU, allocated_bytes=30 * GIB, reserved_bytes=32 * GIB, steps_done=3)

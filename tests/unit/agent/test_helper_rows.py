@@ -9,9 +9,10 @@ import pytest
 from tests.unit.agent.builders import GIB, GPU, OTHER_GPU, START, a_gpu, a_list
 from tests.unit.agent.test_tracker import Node, events
 
+from peakgate.agent.helper_reports import HelperSample
 from peakgate.agent.peaks import Allocator, Flag, PeakRow, PhasePeak
 from peakgate.agent.proc import ProcessId
-from peakgate.agent.samples import GpuGone, HelperSample
+from peakgate.agent.samples import GpuGone
 from peakgate.agent.tracker import Changes
 from peakgate.v1.allocator_report import ASYNC, AllocatorReport, PhaseReport, bare_uuid
 
@@ -38,7 +39,7 @@ def tell(node: Node, report: AllocatorReport = REPORT, *, time: float = START + 
     """The helper of a process says so."""
     found = node.tracker.find(pid, 100, report.gpu_uuid)
     assert found == (gpu, ProcessId(pid, 100))
-    return node.tracker.take(HelperSample(gpu=a_gpu(gpu), time=time, process=found[1], report=report))
+    return node.tracker.hear(HelperSample(gpu=a_gpu(gpu), time=time, process=found[1], report=report))
 
 
 def end(node: Node, pid: int = 7, *, time: float = START + 9) -> Changes:

@@ -11,7 +11,7 @@ from tests.unit.agent.builders import GPU, write_job_file
 from peakgate.agent.drop_ins import DropIns
 from peakgate.agent.gpu_numbers import REFRESH_SECONDS, GpuNumbers, NvmlNumbers
 from peakgate.agent.jobs_folder import JobFile, JobsFolder
-from peakgate.agent.site_folders import NumbersOf, SiteFolder, dcgm_folder, jobstats_folder
+from peakgate.agent.site_folders import ABSENT_SECONDS, NumbersOf, SiteFolder, dcgm_folder, jobstats_folder
 
 MIG = "MIG-265a219d-a49f-578a-825d-222c72699c16"
 SAME = GpuNumbers(index=2, minor=2)
@@ -114,12 +114,14 @@ def test_a_gpu_without_numbers_has_no_file(tmp_path: Path) -> None:
 
 def test_a_folder_that_comes_later_counts_from_then_on(tmp_path: Path) -> None:
     """The first job's prolog makes it; a missing folder is no error and no log line."""
-    folder = jobstats(tmp_path / "gpustat", DIFFERENT)
+    now = [0.0]
+    folder = jobstats_folder(folder=tmp_path / "gpustat", meaning="auto", numbers_of=numbers(DIFFERENT), clock=lambda: now[0])
     with capture_logs() as logs:
         assert folder.jobs_on(GPU) == ()
     assert logs == []
     (tmp_path / "gpustat").mkdir()
     (tmp_path / "gpustat" / GPU).write_text("402 1000")
+    now[0] = ABSENT_SECONDS
     assert [job.job for job in folder.jobs_on(GPU)] == ["402"]
 
 

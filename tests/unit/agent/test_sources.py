@@ -34,7 +34,7 @@ def a_proc(folder: Path) -> ProcFolder:
 
 @pytest.mark.parametrize(("changes", "want"), [({}, "402"), ({"jobstats_folder": None}, "")])
 def test_jobstats_folder_is_read_unless_it_is_switched_off(tmp_path: Path, changes: dict[str, object], want: str) -> None:
-    """The default place, which need not be there at the start."""
+    """The default place."""
     attribution = attribution_of(options(tmp_path, **changes), proc=a_proc(tmp_path))
     (tmp_path / "gpustat").mkdir()
     (tmp_path / "gpustat" / GPU).write_text("402 1000")

@@ -9,7 +9,7 @@ from tests.unit.agent.builders import GPU, ONE_GPU, ProcTree, SimulatedNode
 
 from peakgate.agent.attribution import Attribution
 from peakgate.agent.jobs_folder import JobsFolder
-from peakgate.agent.nvml_module import DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH
+from peakgate.agent.nvml_codes import DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.simulated.library import SimulatedNvml
 from peakgate.agent.spool import Spool

@@ -1,58 +1,29 @@
-"""The callback of Lightning, on a module with Lightning's hooks (pytorch_lightning 2.6.6, callbacks/callback.py) in its place."""
+"""The callback of Lightning, on a module with Lightning's hooks in its place."""
 
 from __future__ import annotations
 
 import importlib
-import re
-import sys
-from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.unit.client.live.fakes import Config, Model
 from tests.unit.client.torch.fakes import GIB, FakeCuda, Inbox, OutOfMemoryError
+from tests.unit.client.torch.frameworks import LIGHTNING_HOOKS, fake_lightning
 from tests.unit.client.torch.test_batches import tensor
 from tests.unit.client.torch.test_training import echoing
 
 from peakgate.client.torch import ask
 from peakgate.client.torch.reporter import Reporter
 
-MODULE = "peakgate.client.torch.lightning"
-HOOKS = re.findall(
-    r"\w+",
-    """
-setup teardown on_fit_start on_fit_end on_sanity_check_start on_sanity_check_end on_train_batch_start on_train_batch_end
-on_train_epoch_start on_train_epoch_end on_validation_epoch_start on_validation_epoch_end on_test_epoch_start on_test_epoch_end
-on_predict_epoch_start on_predict_epoch_end on_validation_batch_start on_validation_batch_end on_test_batch_start on_test_batch_end
-on_predict_batch_start on_predict_batch_end on_train_start on_train_end on_validation_start on_validation_end on_test_start on_test_end
-on_predict_start on_predict_end on_exception state_dict load_state_dict on_save_checkpoint on_load_checkpoint on_before_backward
-on_after_backward on_before_optimizer_step on_before_zero_grad
-""",
-)
 BATCH = {"input_ids": tensor(4, 128)}
 
 
-def a_module(name: str) -> ModuleType:
-    """A package with a Callback that has every hook."""
-    module = ModuleType(name)
-    module.Callback = type("Callback", (), dict.fromkeys(HOOKS))  # type: ignore[attr-defined]
-    return module
-
-
 @pytest.fixture(params=["lightning.pytorch", "pytorch_lightning"])
-def callbacks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def callbacks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module of the callback over either name of Lightning."""
-    for name in ("lightning", "lightning.pytorch", "pytorch_lightning"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    if request.param == "lightning.pytorch":
-        package = a_module("lightning")
-        package.__path__ = []
-        monkeypatch.setitem(sys.modules, "lightning", package)
-    monkeypatch.setitem(sys.modules, request.param, a_module(request.param))
-    monkeypatch.delitem(sys.modules, MODULE, raising=False)
-    yield importlib.import_module(MODULE)
-    sys.modules.pop(MODULE, None)
+    fake_lightning(monkeypatch, request.param)
+    return importlib.import_module("peakgate.client.torch.lightning")
 
 
 def a_trainer(**changes: object) -> SimpleNamespace:
@@ -69,7 +40,7 @@ def a_lightning_module(network: object) -> SimpleNamespace:
 def test_every_method_is_a_hook_of_lightning(callbacks: Any) -> None:
     """A hook with another name would never be called."""
     own = {name for name in vars(callbacks.PeakgateCallback) if not name.startswith("_")}
-    assert own - set(HOOKS) == set()
+    assert own - set(LIGHTNING_HOOKS) == set()
     assert len(own) == 11
 
 
