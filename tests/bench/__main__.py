@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report, traced_figures, traced_line, traced_sets
 from tests.bench.coldstart import cold_start_seconds
+from tests.bench.helping import helper_step_seconds
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
@@ -92,6 +93,14 @@ def reading() -> bool:
     return holds
 
 
+def helping() -> bool:
+    """Prints what a step costs in the helper of a training; whether the bar holds."""
+    bar, seconds = float(BOUNDS["helper_step_seconds"]["bar"]), helper_step_seconds()
+    verdict = "holds" if seconds <= bar else "BROKEN"
+    print(f"a step with three phases: {seconds * 1e6:.1f} µs of CPU (bar {bar * 1e6:g} µs: {verdict})")
+    return seconds <= bar
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "overhead": overhead,
     "coldstart": coldstart,
@@ -100,6 +109,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "suggestions": suggestions,
     "suggesting": suggesting,
     "reading": reading,
+    "helping": helping,
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from tests.bench.accuracy import answered_rows, traced_sets
 from tests.bench.coldstart import cold_start_seconds
+from tests.bench.helping import helper_step_seconds
 from tests.bench.overhead import KINDS, Overhead, Sample, measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
@@ -71,6 +72,11 @@ def test_a_search_takes_little_memory() -> None:
 def test_a_launch_is_read_at_once() -> None:
     """The slowest case of any format."""
     assert max(seconds for _, _, seconds in slowest_cases()) <= bar("reading_seconds")
+
+
+def test_a_step_costs_a_training_microseconds() -> None:
+    """Three phases, seven readings, no datagram."""
+    assert helper_step_seconds() <= bar("helper_step_seconds")
 
 
 @pytest.mark.parametrize("name", ["published_jobs", *(path.stem for path in traced_sets())])

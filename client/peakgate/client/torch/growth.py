@@ -50,8 +50,13 @@ class Growth:
             highest.allocated_bytes if highest.allocated_bytes > before.allocated_bytes else 0,
             highest.reserved_bytes if highest.reserved_bytes > before.reserved_bytes else 0,
             highest.retries - before.retries,
-            highest.ooms - before.ooms,
+            self.ooms,
         )
+
+    @property
+    def ooms(self) -> int:
+        """Failed allocations of this training."""
+        return self._highest.ooms - self._before.ooms
 
     @property
     def phases(self) -> tuple[PhaseReport, ...]:

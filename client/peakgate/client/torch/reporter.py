@@ -214,7 +214,7 @@ class Reporter:
 
     def _ooms(self) -> int:
         """What the allocator has counted, or what went through the phases: cudaMallocAsync counts none."""
-        return max(self._growth.figures.ooms, self._raised_ooms)
+        return max(self._growth.ooms, self._raised_ooms)
 
     def _send_if_due(self) -> None:
         state = self._state()

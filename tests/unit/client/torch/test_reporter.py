@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import statistics
 import threading
 import time
 import traceback
@@ -14,10 +13,6 @@ from tests.unit.client.torch.fakes import BARE_UUID, GIB, Clock, FakeCuda, Inbox
 
 from peakgate.client.torch.reporter import REFRESH_SECONDS, Reporter
 from peakgate.v1.allocator_report import AllocatorReport
-
-MOST_SECONDS_A_STEP = 30e-6
-"""Three times what a step with three phases and a still allocator takes here."""
-
 
 class Training:
     """A loop on the fake: 16 GiB of weights, 40 of activations, optimizer states in the first step."""
@@ -291,21 +286,10 @@ def test_threads_may_share_a_reporter(inbox: Inbox) -> None:
     assert training.reporter.steps_done == 2000
 
 
-def test_a_step_costs_microseconds() -> None:
-    """A step with three phases on a still allocator: seven readings and no datagram."""
+def test_a_step_with_three_phases_is_seven_readings() -> None:
+    """Where a phase begins and ends, and at the end of the step; what that costs is in tests/bench."""
     training = Training(None)
     training.step()
-    training.step()
-    training.clock.now = 0.0
     reads = training.cuda.reads
-    times = []
-    for _ in range(300):
-        began = time.perf_counter()
-        for name in ("forward", "backward", "optimizer"):
-            with training.reporter.phase(name):
-                pass
-        training.reporter.step()
-        times.append(time.perf_counter() - began)
-    assert training.cuda.reads - reads == 300 * 7
-    print(f"{statistics.median(times) * 1e6:.1f} us a step")
-    assert statistics.median(times) < 3 * MOST_SECONDS_A_STEP
+    training.step()
+    assert training.cuda.reads - reads == 7
