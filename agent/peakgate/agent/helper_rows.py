@@ -28,7 +28,10 @@ class HelperRows:
         self._told: dict[tuple[str, ProcessId], _Told] = {}
 
     def take(self, sample: HelperSample, key: PeakKey, *, uid: int, flags: Flag) -> list[PeakRow]:
-        """The rows to write. `key` is that of the process's row, whatever its source; `flags` those of its owner."""
+        """The rows to write; none while nothing is held.
+
+        `key` is that of the process's row, whatever its source; `flags` those of its owner.
+        """
         key = replace(key, source=SOURCE)
         place, report = (sample.gpu.uuid, sample.process), sample.report
         before = self._told.get(place)
@@ -42,12 +45,12 @@ class HelperRows:
             told.steps_at_oom = report.steps_done
         elif told.steps_at_oom is not None and report.steps_done != told.steps_at_oom:
             told.steps_at_oom = None
-        return [*rows, told.row]
+        return [row for row in (*rows, told.row) if row.peak_bytes]
 
     def end(self, gpu_uuid: str, process: ProcessId, *, flags: Flag = NO_FLAGS) -> Iterator[PeakRow]:
         """The process has left the GPU: its last row, with the flags that its owner has come to have."""
         told = self._told.pop((gpu_uuid, process), None)
-        if told:
+        if told and told.row.peak_bytes:
             yield replace(told.row, ended=True, flags=told.row.flags | flags)
 
     def cut_off(self, gpu_uuid: str) -> None:

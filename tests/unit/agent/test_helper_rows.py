@@ -100,6 +100,13 @@ def test_an_error_that_the_training_lived_through_is_no_end(node: Node) -> None:
     assert (events(changes), [row.flags for row in torch_rows(changes)]) == ([("402", "finished")], [Flag.OOM])
 
 
+def test_an_error_before_anything_was_held_ends_the_job_without_a_row(node: Node) -> None:
+    """A peak of nothing is none."""
+    assert tell(node, AllocatorReport(gpu_uuid=GPU, ooms=1)).rows == []
+    changes = end(node)
+    assert (torch_rows(changes), events(changes)) == ([], [("402", "oom")])
+
+
 def test_one_rank_out_of_memory_is_the_jobs_end(node: Node) -> None:
     """The other ranks are ended by their launcher and have nothing to say."""
     node.add(8)
@@ -134,6 +141,18 @@ def test_a_prediction_of_the_helper_fills_what_is_open(node: Node) -> None:
         ("predictions/own", 8, 21 * GIB),
         ("predictions/own", 0, 21 * GIB),
     }
+
+
+def test_ranks_that_name_one_prediction_are_one_training(node: Node) -> None:
+    """Each rank's hint comes at its own moment; none of them makes the training several."""
+    for pid, gpu in ((8, GPU), (9, OTHER_GPU)):
+        node.add(pid, job="403", prediction="")
+        node.tracker.take(a_list(START, {pid: 20 * GIB, **({7: GIB} if gpu == GPU else {})}, gpu=a_gpu(gpu)))
+    rows = [
+        tell(node, replace(REPORT, gpu_uuid=gpu, prediction="predictions/own"), gpu=gpu, pid=pid).rows[0]
+        for pid, gpu in ((8, GPU), (9, OTHER_GPU))
+    ]
+    assert {(row.key.job, row.key.prediction, row.key.step, row.flags) for row in rows} == {("403", "predictions/own", "", Flag(0))}
 
 
 def test_a_process_outside_every_scheduler_is_the_job_of_its_prediction(node: Node) -> None:

@@ -6,15 +6,18 @@ and then ended, so a training waits no longer than that, once.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from subprocess import PIPE
 
 TIME_LIMIT_SECONDS = 20.0
 """A second on a laptop without a service (`make bench`, cold start); most of the rest is for a slow file system."""
 
+END_SECONDS = 1.0
 PROGRAM = "from peakgate.client.main import main; main()"
 ARGUMENTS = ("predict", "-", "--output", "jsonl", "--brief")
 REJECT = "REJECT"
@@ -46,12 +49,26 @@ def ask(job: Mapping[str, object], *, time_limit_seconds: float = TIME_LIMIT_SEC
     """The answer to a job document. Raises NoAnswerError."""
     command = [sys.executable, "-P", "-c", PROGRAM, *ARGUMENTS]  # -P: a file of the training's folder is no module of ours
     try:
-        done = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True, timeout=time_limit_seconds, check=False)  # noqa: S603
-    except subprocess.TimeoutExpired:
-        raise NoAnswerError(f"no answer within {time_limit_seconds:g} s") from None
+        child = subprocess.Popen(command, text=True, stdin=PIPE, stdout=PIPE, stderr=PIPE)  # noqa: S603 (our own program)
     except OSError as error:
         raise NoAnswerError(f"{sys.executable} could not be started: {error}") from error
-    return _read(done.stdout, done.stderr)
+    try:
+        return _read(*child.communicate(json.dumps(job), timeout=time_limit_seconds))
+    except subprocess.TimeoutExpired:
+        raise NoAnswerError(f"no answer within {time_limit_seconds:g} s") from None
+    finally:
+        _end(child)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """A child that hangs in a file system does not even go when it is killed: it is not waited for longer than a moment."""
+    child.kill()
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(timeout=END_SECONDS)
 
 
 def _read(out: str, err: str) -> Answer:

@@ -52,6 +52,8 @@ class Training:
         self.reporter = reporter or Reporter(reset_peaks=reset_peaks)
         self.answer: Answer | None = None
         """The prediction, once it is there."""
+        self.waited_seconds = 0.0
+        """How long the training has waited for it."""
 
     def batch(self, shape: Shape = NOTHING) -> None:
         """A batch is about to be used. Before the first one the prediction is asked for."""
