@@ -51,10 +51,13 @@ def place_of(*, proc: ProcFolder, process: ProcessId, cgroup: CgroupJob | None) 
 
 
 def _launcher(proc: ProcFolder, program: Program) -> Program:
-    """The nearest process without LOCAL_RANK, in whatever session: torchrun, deepspeed and Lightning set it for the ranks they start."""
+    """The nearest process without LOCAL_RANK, in whatever session: torchrun, deepspeed and Lightning set it for the ranks they start.
+
+    Without the right to see it a process counts as a rank: launchers are what most jobs on several GPUs have above them.
+    """
     for _ in range(HIGHEST):
         parent = _parent(proc, program)
-        if parent is None or not proc.environment(program.process.pid).get("LOCAL_RANK"):
+        if parent is None or proc.is_rank(program.process.pid) is False:
             break
         program = parent
     return program

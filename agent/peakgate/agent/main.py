@@ -29,6 +29,8 @@ def run_agent(
     control: Path | None = None,
     record: Path | None = None,
     enable_accounting: bool = False,
+    dcgm_jobs: Path | None = None,
+    gpu_numbers: str = "auto",
     helper_socket: Path | None = None,
 ) -> int:
     """Watches this node's GPUs and reports to `server`; returns the exit status: 0 done, 2 bad usage, 4 peaks left undelivered.
@@ -38,7 +40,8 @@ def run_agent(
     spool in a temporary folder. `once` looks once, `duration_seconds` ends the watch. `transport` is unary or stream, `metrics_port` None
     for no metrics, `interval_seconds` the time between two batches. `control` is the socket of pause and resume, by default in
     /run/peakgate or the user's state folder (a simulation has none); `record` a file of samples to be replayed; `enable_accounting`
-    switches the driver's accounting on, which needs root. `helper_socket` is where in-process helpers report: by default
+    switches the driver's accounting on, which needs root. `dcgm_jobs` is dcgm-exporter's job mapping folder, `gpu_numbers` (auto, index or
+    minor) the number that its files and jobstats' are named by. `helper_socket` is where in-process helpers report: by default
     /run/peakgate/agent.sock, and nowhere in a simulation.
     """
     try:
@@ -60,6 +63,8 @@ def run_agent(
         control=control,
         record=record,
         enable_accounting=enable_accounting,
+        dcgm_jobs=dcgm_jobs,
+        gpu_numbers=gpu_numbers,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-ENVIRONMENT_NAMES = frozenset({"PEAKGATE_PREDICTION", "SLURM_JOB_ID", "SLURM_JOB_SLUID", "SLURM_RESTART_COUNT", "LOCAL_RANK"})
+ENVIRONMENT_NAMES = frozenset({"PEAKGATE_PREDICTION", "SLURM_JOB_ID", "SLURM_JOB_SLUID", "SLURM_RESTART_COUNT"})
 """All else in a process's environment is private and never kept."""
 
 READ_BYTES = 16 << 10
@@ -73,6 +73,12 @@ class ProcFolder:
         """The variables of these names. The user can set them to anything: a hint, not a fact."""
         pairs = (entry.partition("=") for entry in self._text(pid, "environ").split("\0"))
         return {name: value for name, _, value in pairs if name in names}
+
+    def is_rank(self, pid: int) -> bool | None:
+        """Whether a launcher has given the process a LOCAL_RANK; None without the right to look."""
+        if self._text(pid, "environ"):
+            return bool(self.environment(pid, {"LOCAL_RANK"}))
+        return False if self._executable(pid) else None
 
     def boot_id(self) -> str:
         """The kernel's boot id, or empty."""

@@ -84,7 +84,7 @@ class SiteFolder:
             yield name
         elif gpu_uuid not in self._unclear:
             self._unclear.add(gpu_uuid)
-            remedy = "set gpu_numbers to index or minor, whichever the prolog writes"
+            remedy = "say --gpu-numbers index or minor, whichever the prolog writes"
             log.warning(
                 "files named by a number are not read",
                 folder=str(self._folder),

@@ -43,6 +43,8 @@ def start(
     control: Path | None,
     record: Path | None,
     enable_accounting: bool,
+    dcgm_jobs: Path | None,
+    gpu_numbers: str,
     helper_socket: Path | None,
 ) -> int:
     """See `peakgate.agent.main.run_agent`."""
@@ -68,6 +70,8 @@ def start(
                 control=control,
                 record=record,
                 enable_accounting=enable_accounting,
+                dcgm_folder=dcgm_jobs,
+                gpu_numbers=gpu_numbers,
             )
         except UsageError as error:
             log.error("agent not started", problem=str(error))  # noqa: TRY400 (a person reads it)

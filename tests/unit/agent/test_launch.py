@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.unit.agent.builders import ProcTree
+from tests.unit.agent.builders import GPU, ProcTree
 
+from peakgate.agent.attribution import Attribution
 from peakgate.agent.cgroup import CgroupJob
+from peakgate.agent.jobs_folder import JobsFolder
 from peakgate.agent.launch import Place, place_of
 from peakgate.agent.proc import ProcessId, ProcFolder
 
@@ -114,6 +116,43 @@ def test_the_ranks_of_a_real_torchrun_are_one_program(tmp_path: Path) -> None:
         assert len({os.getsid(rank.pid) for rank in ranks}) == len({os.getpgid(rank.pid) for rank in ranks}) == 2
         one, other = places(ranks)
         assert one.root == other.root == one.launcher == other.launcher
+
+
+def test_without_the_right_to_look_a_rank_is_still_one(tmp_path: Path) -> None:
+    """An agent that may not read other users' environments: what a shell did not start belongs to what did."""
+    tree = ProcTree(tmp_path)
+    for pid, parent, session in ((2, 1, 2), (3, 2, 2), (7, 3, 7), (8, 3, 8)):
+        tree.add(pid, parent=parent, session=session)
+        (tmp_path / str(pid) / "exe").unlink()
+    (tmp_path / "2" / "stat").write_text((tmp_path / "2" / "stat").read_text().replace("a (strange) name", "bash"))
+    roots = {place_of(proc=ProcFolder(root=tmp_path), process=ProcessId(pid, 100), cgroup=None).root for pid in (7, 8)}
+    assert roots == {ProcessId(3, 100)}
+
+
+def owners_of(attribution: Attribution, *processes: ProcessId) -> set[str]:
+    """The names of the trainings that they are part of."""
+    return {owner.step for owner in attribution.owners_on(GPU, processes).values()}
+
+
+def test_a_sweep_in_a_shell_script_is_seen_as_several_trainings(tmp_path: Path) -> None:
+    """The whole way over the real /proc: side by side under one prediction; the same with two predictions is two attempts of one each."""
+    attribution = Attribution(cluster="alpha", proc=PROC, jobs=JobsFolder(folder=tmp_path))
+    command = python(WORK.replace("'", '"'))
+    with running(script(f"PEAKGATE_PREDICTION=p1 {command}", f"PEAKGATE_PREDICTION=p1 {command}"), trainings=2) as trainings:
+        assert len(owners_of(attribution, *trainings)) == 2
+        assert [attribution.are_several(owner.attempt) for owner in attribution.owners_on(GPU, trainings).values()] == [True, True]
+    with running(script(f"PEAKGATE_PREDICTION=p2 {command}", f"PEAKGATE_PREDICTION=p3 {command}"), trainings=2) as trainings:
+        assert owners_of(attribution, *trainings) == {""}
+        assert [attribution.are_several(owner.attempt) for owner in attribution.owners_on(GPU, trainings).values()] == [False, False]
+
+
+@pytest.mark.parametrize(("driver", "want"), [(RANKS, False), (SPAWNED, False), (KERNELS, True)], ids=["ranks", "spawned", "kernels"])
+def test_ranks_are_one_training_and_kernels_are_several(tmp_path: Path, driver: str, want: bool) -> None:
+    """The same tree, sessions and parents: what tells a rank from a notebook's kernel is the number that its launcher gave it."""
+    attribution = Attribution(cluster="alpha", proc=PROC, jobs=JobsFolder(folder=tmp_path))
+    with running(["env", "PEAKGATE_PREDICTION=p1", sys.executable, "-c", driver], trainings=2) as processes:
+        owners = attribution.owners_on(GPU, processes)
+        assert [attribution.are_several(owner.attempt) for owner in owners.values()] == [want, want]
 
 
 def test_a_process_that_is_gone_stands_alone(tmp_path: Path) -> None:

@@ -22,6 +22,14 @@ class Transport(StrEnum):
     unary = "unary"
 
 
+class GpuNumbers(StrEnum):
+    """Which number of a GPU a file is named by."""
+
+    AUTO = "auto"
+    INDEX = "index"
+    MINOR = "minor"
+
+
 agent = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 spool_verbs = typer.Typer(no_args_is_help=True, help="What waits to be acknowledged by the service.")
 agent.add_typer(spool_verbs, name="spool")
@@ -52,6 +60,10 @@ Record = Annotated[Path | None, typer.Option(metavar="FILE", help="Write every s
 EnableAccounting = Annotated[
     bool, typer.Option("--enable-accounting", help="Switch the driver's accounting on, which keeps exact peaks; needs root.")
 ]
+DcgmJobs = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Jobs of GPUs as dcgm-exporter reads them (--hpc-job-mapping-dir).")]
+NumbersOfGpus = Annotated[
+    GpuNumbers, typer.Option(help="What such files are named by: place in nvidia-smi, number in /dev/nvidiaN, or whichever is the same.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 Timeout = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="Wait at most so long.")]
 
@@ -81,6 +93,8 @@ def run(
     control: Control = None,
     record: Record = None,
     enable_accounting: EnableAccounting = False,
+    dcgm_jobs: DcgmJobs = None,
+    gpu_numbers: NumbersOfGpus = GpuNumbers.AUTO,
 ) -> None:
     """Reports the highest GPU memory of each job on this node; or, with a verb, helps to run such a node."""
     if context.invoked_subcommand:
@@ -103,6 +117,8 @@ def run(
             control=control,
             record=record,
             enable_accounting=enable_accounting,
+            dcgm_jobs=dcgm_jobs,
+            gpu_numbers=gpu_numbers.value,
         )
     )
 
