@@ -14,6 +14,9 @@ from typing import Any
 RANK_VARIABLES = ("RANK", "SLURM_PROCID")
 """torchrun's and srun's, where no process group is open."""
 
+SIZE_VARIABLES = ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+"""torchrun's and srun's."""
+
 KEY = "peakgate/answer/{number}"
 
 
@@ -22,7 +25,17 @@ def rank() -> int:
     group = _group()
     if group is not None:
         return int(group.get_rank())
-    return next((int(text) for name in RANK_VARIABLES if (text := os.environ.get(name, "")).isdecimal()), 0)
+    return _number_in(RANK_VARIABLES, 0)
+
+
+def all_can_know() -> bool:
+    """Whether each rank can be given rank 0's answer: there is one rank, or a process group. Otherwise the prediction's name stays off the
+    reports, or it would be taken for that of rank 0's GPU alone."""
+    return _group() is not None or _number_in(SIZE_VARIABLES, 1) == 1
+
+
+def _number_in(variables: tuple[str, ...], default: int) -> int:
+    return next((int(text) for name in variables if (text := os.environ.get(name, "")).isdecimal()), default)
 
 
 def share(text: str, *, number: int) -> None:

@@ -14,6 +14,9 @@ from peakgate.client.torch.ask import REJECT, TIME_LIMIT_SECONDS, Answer, NoAnsw
 from peakgate.client.torch.batches import NOTHING, Shape
 from peakgate.client.torch.reporter import Reporter
 
+GRACE_SECONDS = 10.0
+"""How much longer than rank 0 the other ranks wait for its answer: they may come to their first batch before it."""
+
 OnReject = Literal["warn", "raise"]
 ReadJob = Callable[[Shape], Mapping[str, object]]
 """From the shape of the first batch to the job document."""
@@ -27,7 +30,7 @@ class Training:
     """`read_job` is called once, on rank 0, with the first batch. The answer is one line on its standard error, and its name goes with the
     reports. All that fails is one line too; only a rejection may be raised, where `on_reject` says so.
 
-    A training waits for the prediction, once, and at most `time_limit_seconds`.
+    A training waits for the prediction, once, and at most `time_limit_seconds` (a rank other than 0: GRACE_SECONDS more).
     """
 
     _numbers: ClassVar[Iterator[int]] = count()
@@ -80,7 +83,8 @@ class Training:
         self.waited_seconds = time.monotonic() - began
         if self.answer is None:
             return
-        self.reporter.prediction = self.reporter.prediction or self.answer.prediction
+        if ranks.all_can_know():
+            self.reporter.prediction = self.reporter.prediction or self.answer.prediction
         if self._raises and self.answer.verdict == REJECT:
             raise RejectedError(f"peakgate: {self.answer.reason}")
 
@@ -95,7 +99,7 @@ class Training:
         return answer
 
     def _taken(self) -> Answer | None:
-        text = ranks.shared(number=self._number, time_limit_seconds=self._time_limit_seconds)
+        text = ranks.shared(number=self._number, time_limit_seconds=self._time_limit_seconds + GRACE_SECONDS)
         return answer_of(text) if text else None
 
 

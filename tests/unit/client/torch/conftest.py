@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 from tests.unit.client.torch.fakes import Inbox, an_inbox
 
+from peakgate.client.torch.allocator import CONF_VARIABLES
+from peakgate.client.torch.ranks import RANK_VARIABLES, SIZE_VARIABLES
 from peakgate.client.torch.reporter import Reporter
 
 
 @pytest.fixture(autouse=True)
 def _first_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Reporter, "_first_in", 0)
-    monkeypatch.delenv("PEAKGATE_PREDICTION", raising=False)
-    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
-    monkeypatch.delenv("PYTORCH_CUDA_ALLOC_CONF", raising=False)
+    for name in ("PEAKGATE_PREDICTION", *CONF_VARIABLES, *RANK_VARIABLES, *SIZE_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

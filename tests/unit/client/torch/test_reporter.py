@@ -14,6 +14,7 @@ from tests.unit.client.torch.fakes import BARE_UUID, GIB, Clock, FakeCuda, Inbox
 from peakgate.client.torch.reporter import REFRESH_SECONDS, Reporter
 from peakgate.v1.allocator_report import AllocatorReport
 
+
 class Training:
     """A loop on the fake: 16 GiB of weights, 40 of activations, optimizer states in the first step."""
 

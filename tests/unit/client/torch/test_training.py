@@ -188,6 +188,18 @@ def test_a_rank_without_an_answer_goes_on(reporter: Reporter, monkeypatch: pytes
     assert (reporter.prediction, len(lines(capsys))) == ("", 1)
 
 
+def test_a_name_that_the_other_ranks_cannot_know_stays_off_the_reports(
+    reporter: Reporter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ranks without a process group: the observation of rank 0's GPU alone is not that of the fullest GPU."""
+    monkeypatch.setattr(ask, "PROGRAM", ADMITS)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.setenv("RANK", "0")
+    a_training(reporter).batch()
+    assert (reporter.prediction, lines(capsys)) == ("", ["peakgate: ADMIT: fits"])
+
+
 @pytest.mark.parametrize(("environment", "want"), [({}, 0), ({"RANK": "3"}, 3), ({"SLURM_PROCID": "2"}, 2), ({"RANK": "x"}, 0)])
 def test_a_rank_without_a_process_group(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], want: int) -> None:
     """What the launcher says."""
