@@ -108,14 +108,19 @@ class Attribution:
         """Whether the attempt's figures are not those of one training with its own prediction."""
         return self._trainings.are_several(attempt)
 
-    def hint(self, *, gpu_uuid: str, process: ProcessId, prediction: str) -> None:
-        """The prediction that a process names for itself, over the helper's socket. It fills what the scheduler and the environment left
-        open; where they name another one, or the process has named another one before, its figures are those of several trainings."""
+    def hint(self, *, gpu_uuid: str, process: ProcessId, prediction: str, training: int) -> None:
+        """What a process says of its training, over the helper's socket: its prediction, and how many it has had before.
+
+        The prediction fills what the scheduler and the environment left open. Where they name another one, or the process had another
+        training before, its figures are those of several.
+        """
         facts, (is_named, known) = self._facts.get(process), self._owners.get((gpu_uuid, process), (False, None))
-        if facts is None or known is None or known.prediction == prediction:
+        if facts is None or known is None or (known.prediction == prediction and not training):
             return
-        if known.prediction:
+        if training or (prediction and known.prediction):
             self._trainings.contradict(known.attempt)
+            return
+        if not prediction:
             return
         self._facts[process] = replace(facts, prediction=_believable(prediction))
         for place in [place for place in self._owners if place[1] == process]:

@@ -123,10 +123,12 @@ class Tracker:
         return [record.row() for record in records if record.peak_bytes]
 
     def find(self, pid: int, start_ticks: int, gpu_uuid: str) -> tuple[str, ProcessId] | None:
-        """The GPU and the process that a helper's report is of; None while no list has it.
+        """The GPU and the process that a helper's report is of; None while no list has it, or NVML's pids are not those of the kernel here.
 
         CUDA before 12 gives the GPU's UUID for a MIG instance, and torch before 2.4 none at all: then it is the only one of the process.
         """
+        if self.refused:
+            return None
         on = [place for place in self._open if place[1].pid == pid and (not start_ticks or place[1].start_ticks in (start_ticks, 0))]
         named = [place for place in on if bare_uuid(place[0]) == bare_uuid(gpu_uuid)]
         only = on if len(on) == 1 and (not gpu_uuid or on[0][0].startswith("MIG-")) else []
@@ -134,12 +136,11 @@ class Tracker:
 
     def hear(self, sample: HelperSample) -> Changes:
         """Takes what a process says of itself. Its prediction is a hint, worth as much as its environment."""
-        uuid, process, prediction = sample.gpu.uuid, sample.process, sample.report.prediction
+        uuid, process, report = sample.gpu.uuid, sample.process, sample.report
         if (uuid, process) not in self._open:
             return Changes()
-        if prediction:
-            self._attribution.hint(gpu_uuid=uuid, process=process, prediction=prediction)
-            self._take_in(uuid, process, self._attribution.owner_of(gpu_uuid=uuid, process=process))
+        self._attribution.hint(gpu_uuid=uuid, process=process, prediction=report.prediction, training=report.training)
+        self._take_in(uuid, process, self._attribution.owner_of(gpu_uuid=uuid, process=process))
         owner = self._open[uuid, process].owner
         return Changes(rows=self._helpers.take(sample, self._key(uuid, owner, process, HELPER), uid=owner.uid, flags=self._flags_of(owner)))
 

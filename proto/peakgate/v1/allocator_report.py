@@ -51,7 +51,8 @@ class AllocatorReport:
 
     `gpu_uuid` is empty where torch cannot name the GPU: the only one of the process. `longest_sequence` is in tokens, 0 where no batch was
     seen; of a phase a figure is 0 where it did not grow in it. `backend` and `conf` are the allocator's (PYTORCH_ALLOC_CONF);
-    `prediction` is the training's own, or empty: a hint, not a fact.
+    `prediction` is the training's own, or empty: a hint, not a fact. `training` counts those of the process from 0: of a later one the
+    process's memory does not tell apart what was the earlier one's.
     """
 
     gpu_uuid: str = ""
@@ -61,6 +62,7 @@ class AllocatorReport:
     ooms: int = 0
     steps_done: int = 0
     longest_sequence: int = 0
+    training: int = 0
     phases: tuple[PhaseReport, ...] = ()
     backend: str = NATIVE
     conf: str = ""
@@ -74,6 +76,7 @@ NUMBERS = {
     "ooms": "ooms",
     "steps": "steps_done",
     "longest": "longest_sequence",
+    "training": "training",
 }
 TEXTS = {"backend": "backend", "conf": "conf", "prediction": "prediction"}
 """Keys of the JSON object to fields. `v`, `gpu` and `phases` stand beside them."""

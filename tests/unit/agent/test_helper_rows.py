@@ -172,6 +172,15 @@ def test_another_prediction_than_the_schedulers_is_several_trainings(node: Node)
     assert {row.flags for row in node.tracker.everything()} == {Flag.SEVERAL}
 
 
+def test_a_later_training_of_a_process_is_several_trainings(node: Node) -> None:
+    """Whether it names a prediction or not: the process's memory is that of both, also as NVML sees it."""
+    tell(node)
+    (row,) = tell(node, replace(REPORT, training=1)).rows
+    assert (row.key.prediction, row.flags) == ("predictions/p1", Flag.SEVERAL)
+    node.tracker.take(a_list(START + 2, {7: 40 * GIB}))
+    assert {row.flags for row in node.tracker.everything()} == {Flag.SEVERAL}
+
+
 @pytest.mark.parametrize(
     ("named", "on", "want"),
     [
@@ -195,3 +204,9 @@ def test_a_report_is_of_the_gpu_that_it_names_and_its_process_is_on(
     found = node.tracker.find(7, 100, named)
     assert (found[0] if found else None) == want
     assert node.tracker.find(7, 999, named) is None
+
+
+def test_nothing_is_heard_while_nvmls_pids_are_not_the_kernels(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In another pid namespace the pid that NVML lists is another process's than the sender's."""
+    monkeypatch.setattr(type(node.tracker), "refused", "NVML lists processes that /proc does not show")
+    assert node.tracker.find(7, 100, GPU) is None

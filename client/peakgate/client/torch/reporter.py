@@ -52,10 +52,11 @@ def _quiet(method: Callable[Concatenate[Reporter, _P], None]) -> Callable[Concat
 
 
 class Reporter:
-    """One a process and GPU. `device` is the one that is current when memory is first held; `prediction` defaults to PEAKGATE_PREDICTION.
+    """One a training, process and GPU.
 
-    Observe-only: global peaks, each growth attributed to the phase that it happened in. `reset_peaks=True` resets torch's peak statistics
-    at every phase, so that each phase has its exact peak and the program's own readings of `max_memory_*` are lost.
+    `device` is the one that is current when memory is first held; `prediction` defaults to PEAKGATE_PREDICTION. Observe-only: global peaks,
+    each growth attributed to the phase that it happened in. `reset_peaks=True` resets torch's peak statistics at every phase, so that each
+    phase has its exact peak and the program's own readings of `max_memory_*` are lost.
     """
 
     _pid: int
@@ -68,8 +69,8 @@ class Reporter:
     """The phase of what happens between phases."""
     _closed: bool
     _sent: tuple[int, int, int, int]
-    _first_in: ClassVar[int] = 0
-    """The process whose first reporter is made: what that process holds from before is that training's own loading."""
+    _made: ClassVar[tuple[int, int]] = (0, 0)
+    """The process, and how many reporters were made in it: what it held before the first one is that training's own loading."""
 
     def __init__(
         self,
@@ -121,6 +122,7 @@ class Reporter:
     def outside(self) -> None:
         """A phase begins: what happened before it is loading until the first phase has passed, then nothing's."""
         with self._own_lock():
+            self._last_error = 0
             self._take(self._outside)
 
     @_quiet
@@ -181,13 +183,15 @@ class Reporter:
 
     def _inherited(self) -> str:
         """The prediction that the submission stamped on the job: it is of the first training of the process and of no other."""
-        return os.environ.get(PREDICTION_VARIABLE, "") if self._is_first else ""
+        return os.environ.get(PREDICTION_VARIABLE, "") if not self._training else ""
 
     def _reached_before(self) -> Figures:
         """What another training of this process has left behind."""
-        self._is_first, Reporter._first_in = Reporter._first_in != self._pid, self._pid
+        pid, made = Reporter._made
+        self._training = made if pid == self._pid else 0
+        Reporter._made = self._pid, self._training + 1
         try:
-            return NOTHING if self._is_first else self._allocator.read() or NOTHING
+            return (self._allocator.read() if self._training else None) or NOTHING
         except Exception as error:  # noqa: BLE001 - a training must not end because somebody watches it
             self.failed(error)
             return NOTHING
@@ -239,6 +243,7 @@ class Reporter:
             ooms=self._ooms(),
             steps_done=self._steps,
             longest_sequence=self._largest[1],
+            training=self._training,
             phases=self._growth.phases,
             backend=self._backend,
             conf=self._conf,

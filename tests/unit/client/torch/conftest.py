@@ -15,7 +15,7 @@ from peakgate.client.torch.reporter import Reporter
 
 @pytest.fixture(autouse=True)
 def _first_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Reporter, "_first_in", 0)
+    monkeypatch.setattr(Reporter, "_made", (0, 0))
     for name in ("PEAKGATE_PREDICTION", *CONF_VARIABLES, *RANK_VARIABLES, *SIZE_VARIABLES):
         monkeypatch.delenv(name, raising=False)
 

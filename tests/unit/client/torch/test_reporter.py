@@ -201,10 +201,10 @@ def test_a_second_training_of_a_process_has_only_its_own_growth(inbox: Inbox) ->
     second = Reporter(cuda=cuda, socket_path=inbox.path, prediction="predictions/b")
     cuda.use(30 * GIB)
     second.step()
-    assert [(report.prediction, report.allocated_bytes / GIB) for report in inbox.reports()] == [("predictions/a", 50)]
+    assert [(report.prediction, report.allocated_bytes / GIB, report.training) for report in inbox.reports()] == [("predictions/a", 50, 0)]
     cuda.use(60 * GIB)
     second.close()
-    assert [(report.prediction, report.allocated_bytes / GIB) for report in inbox.reports()] == [("predictions/b", 60)]
+    assert [(report.prediction, report.allocated_bytes / GIB, report.training) for report in inbox.reports()] == [("predictions/b", 60, 1)]
 
 
 def test_what_goes_wrong_inside_is_told_once_and_stays_inside(inbox: Inbox, capsys: pytest.CaptureFixture[str]) -> None:
