@@ -51,7 +51,7 @@ class Options:
     gpu_numbers: str = "auto"
     """Which number of a GPU the files of these two folders are named by: a word of gpu_numbers.NUMBERS."""
     kubelet_socket: Path | None = KUBELET_SOCKET
-    """Asked when it exists at the start; None: never."""
+    """Asked where its folder exists at the start; None: never."""
     control: Path | None = None
     """Where `pause` and `resume` reach the agent; None: not at all."""
     record: Path | None = None
