@@ -108,6 +108,10 @@ class Attribution:
         """Whether the attempt's figures are not those of one training with its own prediction."""
         return self._trainings.are_several(attempt)
 
+    def newly_several(self) -> list[Attempt]:
+        """The attempts that became so since this was last asked."""
+        return self._trainings.newly_several()
+
     def forget(self, *, gpu_uuid: str, process: ProcessId) -> None:
         """The process has left the GPU for good."""
         self._doubted.discard((gpu_uuid, process))
