@@ -99,7 +99,7 @@ def test_trainings_under_one_prediction_are_told_apart_and_flagged(node: Node) -
 
 
 def test_trainings_one_after_the_other_are_flagged_too(node: Node) -> None:
-    """A loop in one script: the second training's rows say that the attempt was not one, and the first one's, sent long ago, say so again."""
+    """A loop in one script: the second training's rows say that the attempt was not one, and those sent of the first say so again."""
     node.proc.add(3, executable="/bin/bash")
     node.add(7, parent=3)
     node.tracker.take(a_list(START, {7: 30 * GIB}))
