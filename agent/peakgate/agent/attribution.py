@@ -130,6 +130,10 @@ class Attribution:
             joined = self._join(process, replace(owner, job=job, prediction=prediction), None, self._facts[process])
             self._owners[place] = is_named, joined
 
+    def newly_several(self) -> list[Attempt]:
+        """The attempts that became so since this was last asked."""
+        return self._trainings.newly_several()
+
     def forget(self, *, gpu_uuid: str, process: ProcessId) -> None:
         """The process has left the GPU for good."""
         self._doubted.discard((gpu_uuid, process))

@@ -40,7 +40,7 @@ async def control_socket(path: Path | None, watcher: Watcher) -> AsyncIterator[N
         return
     try:
         listening = _bound(path)
-    except (OSError, ServiceUnavailableError) as error:
+    except OSError as error:
         log.warning("no control socket", path=str(path), problem=str(error))
         yield
         return
@@ -69,11 +69,11 @@ def ask(path: Path, *, timeout_seconds: float, **request: object) -> dict[str, o
 
 
 def _bound(path: Path) -> socket.socket:
-    """Raises ServiceUnavailableError when an agent is listening there already."""
+    """A socket that an agent left behind is taken over. Raises FileExistsError when one is listening there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(ServiceUnavailableError):
-        ask(path, timeout_seconds=1.0, verb="status")
-        raise FileExistsError(f"another agent listens on {path}")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        if probe.connect_ex(str(path)) == 0:
+            raise FileExistsError("another agent listens there")
     path.unlink(missing_ok=True)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
@@ -106,8 +106,9 @@ async def _answer(watcher: Watcher, request: dict[str, object]) -> dict[str, obj
             seconds = float(str(request["seconds"]))
             if not 0 < seconds <= LONGEST_PAUSE_SECONDS:
                 raise ValueError(f"a pause takes above 0 and at most {LONGEST_PAUSE_SECONDS:.0f} seconds, not {seconds}")
-            watcher.hold.begin(seconds)
-            await asyncio.to_thread(watcher.hold.wait_free, timeout_seconds)
+            watcher.hold.begin(timeout_seconds + seconds)
+            if await asyncio.to_thread(watcher.hold.wait_free, timeout_seconds):
+                watcher.hold.begin(seconds)  # the time counts from when NVML is closed
         case "resume":
             watcher.hold.end()
             with contextlib.suppress(TimeoutError):

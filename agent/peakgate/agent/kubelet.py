@@ -22,6 +22,9 @@ TIMEOUT_SECONDS = 5.0
 MAX_MESSAGE_BYTES = 16 << 20
 """defaultPodResourcesMaxMsgSize in the kubelet's pkg/kubelet/kubelet.go."""
 
+RECONNECT_MILLISECONDS = 10_000
+"""gRPC's own limit is two minutes, for which a kubelet that is back would not be asked."""
+
 Answer = TypeVar("Answer", bound=Message)
 
 
@@ -30,7 +33,8 @@ class Kubelet:
 
     def __init__(self, *, socket: Path = KUBELET_SOCKET, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._timeout_seconds = timeout_seconds
-        self._channel = grpc.insecure_channel(f"unix:{socket}", options=[("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)])
+        options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.max_reconnect_backoff_ms", RECONNECT_MILLISECONDS)]
+        self._channel = grpc.insecure_channel(f"unix:{socket}", options=options)
 
     def pods(self) -> pb.ListPodResourcesResponse:
         """What the containers of all pods hold."""

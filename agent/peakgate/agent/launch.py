@@ -16,7 +16,22 @@ STARTERS = frozenset(
     # shells
     {"bash", "sh", "dash", "zsh", "ksh", "ksh93", "mksh", "tcsh", "csh", "fish", "busybox", "slurm_script"}
     # programs that run other programs, one after the other or side by side
-    | {"xargs", "parallel", "perl", "make", "tmux", "tmux: server", "screen", "sshd", "sshd-session", "login", "su", "sudo", "crond"}
+    | {
+        "xargs",
+        "parallel",
+        "perl",
+        "make",
+        "tmux",
+        "tmux: server",
+        "screen",
+        "sshd",
+        "sshd-session",
+        "login",
+        "su",
+        "sudo",
+        "crond",
+        "node",
+    }
     # what stands at the top of a job, a container or the machine
     | {"slurmstepd", "srun", "systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "s6-supervise", "supervisord"}
     | {"containerd-shim", "containerd-shim-runc-v2", "conmon", "crun", "runc", "enroot", "enroot-nsenter"}

@@ -52,7 +52,7 @@ class Options:
     gpu_numbers: str = "auto"
     """Which number of a GPU the files of these two folders are named by: a word of gpu_numbers.NUMBERS."""
     kubelet_socket: Path | None = KUBELET_SOCKET
-    """Asked when it exists at the start; None: never."""
+    """Asked where its folder exists at the start; None: never."""
     helper_socket: Path | None = HELPER_SOCKET
     """Where the in-process helper's datagrams come in; None: nowhere."""
     control: Path | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from io import TextIOWrapper
+from io import FileIO
 from pathlib import Path
 
 import structlog
@@ -26,7 +26,7 @@ class Recorder:
         self._attribution = attribution
         self._proc = proc
         self._seen: dict[str, set[int]] = {}
-        self._file: TextIOWrapper | None = path.open("a", encoding="utf-8", buffering=1)
+        self._file: FileIO | None = path.open("ab", buffering=0)
 
     def write(self, sample: Sample) -> None:
         """One line. It goes before the tracker's turn, which forgets the processes that have left."""
@@ -36,9 +36,10 @@ class Recorder:
         if isinstance(sample, ProcessSample):
             line |= self._facts(sample)
         try:
-            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+            self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
         except OSError as error:
             log.error("recording ended", problem=str(error))  # noqa: TRY400 (a full disk needs no trace)
+            self._file.close()
             self._file = None
 
     def close(self) -> None:

@@ -32,8 +32,8 @@ def attribution_of(options: Options, *, proc: ProcFolder) -> Attribution:
 
 
 def pod_watch_of(options: Options) -> PodWatch | None:
-    """The watch over the kubelet's answers, not yet started; None on a node without a kubelet."""
-    if options.kubelet_socket is None or not options.kubelet_socket.is_socket():
+    """The watch over the kubelet's answers, not yet started; None on a node without the kubelet's folder, whose socket may come later."""
+    if options.kubelet_socket is None or not options.kubelet_socket.parent.is_dir():
         return None
     api = own_cluster()
     uuid_of = ResourceSlices(api=api, node=options.node).uuid_of if api else no_claims

@@ -8,11 +8,12 @@ shows it is given a second one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from peakgate.agent.accounted import Crowds, accounting_rows, is_same_process, start_time_of
 from peakgate.agent.attribution import Attribution, Owner
 from peakgate.agent.device_memory import DeviceMemory
+from peakgate.agent.ended_rows import EndedRows, attempt_of
 from peakgate.agent.helper_reports import HelperSample
 from peakgate.agent.helper_rows import SOURCE as HELPER
 from peakgate.agent.helper_rows import HelperRows
@@ -80,6 +81,7 @@ class Tracker:
         self._hidden: dict[str, HiddenMemory] = {}
         self._last_list: dict[str, float] = {}
         self._recent = RecentlyEnded()
+        self._ended = EndedRows()
         self._crowds = Crowds()
         self._start_time_of = start_time_of
         self._cut_off: set[Attempt] = set()
@@ -100,6 +102,14 @@ class Tracker:
 
     def take(self, sample: Sample) -> Changes:
         """Takes one sample of the sampler."""
+        changes = self._take(sample)
+        changes.rows = [self._marked(row) for row in changes.rows]
+        self._ended.note(changes.rows)
+        for attempt in self._attribution.newly_several():
+            changes.rows += self._ended.take_several(attempt)
+        return changes
+
+    def _take(self, sample: Sample) -> Changes:
         match sample:
             case DeviceSample():
                 self._devices.setdefault(sample.gpu.uuid, DeviceMemory()).see(sample.used_bytes)
@@ -278,8 +288,12 @@ class Tracker:
     def _flag_several(self, uuid: str) -> None:
         """Marks the rows of attempts of which several trainings have been on this node: the peak is not that of the one predicted."""
         for record in self._records_on(uuid):
-            if self._attribution.are_several(_training(record.key)[0]):
+            if self._attribution.are_several(attempt_of(record.key)):
                 record.flags |= Flag.SEVERAL
+
+    def _marked(self, row: PeakRow) -> PeakRow:
+        """The driver's figures of a process that ended before the next training began have come late: they are marked as well."""
+        return replace(row, flags=row.flags | Flag.SEVERAL) if self._attribution.are_several(attempt_of(row.key)) else row
 
     def _has_left(self, uuid: str, process: ProcessId) -> bool:
         state = self._open[uuid, process]
@@ -357,4 +371,4 @@ class Tracker:
 
 
 def _training(key: PeakKey) -> Training:
-    return (key.cluster, key.job, key.restart, key.prediction), key.step
+    return attempt_of(key), key.step

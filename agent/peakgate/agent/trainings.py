@@ -52,6 +52,7 @@ class Trainings:
 
     _known: OrderedDict[Attempt, list[_Training]] = field(default_factory=OrderedDict)
     _several: set[Attempt] = field(default_factory=set)
+    _new: list[Attempt] = field(default_factory=list)
 
     def join(self, attempt: Attempt, process: ProcessId, place: Place) -> str:
         """The name of the training that the process belongs to: empty for the first of an attempt."""
@@ -64,7 +65,7 @@ class Trainings:
             del trainings[1 : 1 + max(0, len(trainings) - MAX_TRAININGS)]
             self._forget_oldest()
         if len(trainings) > 1:
-            self._several.add(attempt)
+            self._note_several(attempt)
         training.add(process, place)
         return training.name
 
@@ -76,12 +77,22 @@ class Trainings:
     def contradict(self, attempt: Attempt) -> None:
         """A process of the attempt names another prediction than its scheduler does: which one was trained is not known."""
         self._known.setdefault(attempt, [])
-        self._several.add(attempt)
+        self._note_several(attempt)
         self._forget_oldest()
 
     def are_several(self, attempt: Attempt) -> bool:
         """Whether the attempt's figures are not those of one training."""
         return attempt in self._several
+
+    def newly_several(self) -> list[Attempt]:
+        """The attempts that became several since this was last asked."""
+        new, self._new = self._new, []
+        return new
+
+    def _note_several(self, attempt: Attempt) -> None:
+        if attempt not in self._several:
+            self._several.add(attempt)
+            self._new.append(attempt)
 
     def _forget_oldest(self) -> None:
         while len(self._known) > MAX_ATTEMPTS:

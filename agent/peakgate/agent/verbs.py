@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from peakgate.agent.control import ask, default_control
-from peakgate.agent.doctor_node import node_findings
-from peakgate.agent.doctor_nvml import nvml_findings
+from peakgate.agent.doctor import node_findings
 from peakgate.agent.drain import drain
 from peakgate.agent.errors import UsageError
-from peakgate.agent.finding import Finding
 from peakgate.agent.glance import Glance, glance
 from peakgate.agent.jobs_folder import JOBS_FOLDER
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_module import load_pynvml
-from peakgate.agent.proc import ProcFolder
+from peakgate.agent.selftest.finding import Finding
+from peakgate.agent.selftest.run import selftest
 from peakgate.agent.start import default_spool, log_to_stderr, opened
 
 ANSWER_MARGIN_SECONDS = 5.0
@@ -34,8 +33,7 @@ def look(*, simulate: str | None, cluster: str) -> Glance:
 def check(*, simulate: str | None, server: str, spool: Path | None, control: Path | None) -> Iterator[Finding]:
     """What stands in the way of right figures on this node."""
     log_to_stderr()
-    _simulated(simulate)
-    yield from nvml_findings(Nvml(module=load_pynvml()), ProcFolder())
+    yield from selftest(simulate)
     yield from node_findings(server=server, spool=spool or default_spool(), control=control or default_control(), jobs_folder=JOBS_FOLDER)
 
 

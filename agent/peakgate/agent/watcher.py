@@ -99,7 +99,7 @@ class Watcher:
         looks = 0
         try:
             self._open()
-            while not (self.hold.is_on or self._stop.wait(self.sampler.wait_seconds())):
+            while not (self._stop.wait(self.sampler.wait_seconds()) or self.hold.is_on):
                 self.look()
                 looks += 1
         except NvmlError as error:

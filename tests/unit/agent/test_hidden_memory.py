@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.unit.agent.builders import GIB
 
 from peakgate.agent.hidden_memory import SURE_AFTER_LISTS, HiddenMemory
 
 
-def after(lists: list[tuple[float | None, list[float | None]]]) -> HiddenMemory:
+def after(lists: Sequence[tuple[float | None, Sequence[float | None]]]) -> HiddenMemory:
     """Lists of (device GiB, processes' GiB)."""
     hidden = HiddenMemory()
     for device, processes in lists:

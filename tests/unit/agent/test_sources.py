@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.agent.builders import GPU, ONE_GPU, ProcTree, SimulatedNode
 from tests.unit.agent.pod_resources_api import KubeletService, a_container, a_pod, serving
+from tests.unit.agent.test_kubelet import until
 
 from peakgate.agent.errors import UsageError
 from peakgate.agent.options import Options
@@ -20,7 +21,11 @@ LISTED = [ProcessId(7, 100), ProcessId(8, 0)]
 
 def options(folder: Path, **changes: object) -> Options:
     """Options whose folders and sockets are all below this one."""
-    places = {"jobs_folder": folder / "jobs", "jobstats_folder": folder / "gpustat", "kubelet_socket": folder / "kubelet.sock"}
+    places = {
+        "jobs_folder": folder / "jobs",
+        "jobstats_folder": folder / "gpustat",
+        "kubelet_socket": folder / "pod-resources/kubelet.sock",
+    }
     values = {"server": "unix:none", "node": "node-7", "cluster": "alpha", "spool": folder / "agent.db"}
     return Options(**values | places | changes)  # type: ignore[arg-type]  # each test changes what it is about
 
@@ -61,16 +66,20 @@ def test_the_pids_are_checked_unless_they_are_made_up(tmp_path: Path, simulate: 
 
 
 def test_a_kubelet_is_asked_where_there_is_one(tmp_path: Path) -> None:
-    """Found by its socket; switched off, or without a socket, there is no watch."""
+    """Found by its folder, also when its socket comes later; switched off, or without the folder, there is no watch."""
     assert pod_watch_of(options(tmp_path)) is None
+    (tmp_path / "pod-resources").mkdir()
+    assert pod_watch_of(options(tmp_path, kubelet_socket=None)) is None
+    watch = pod_watch_of(options(tmp_path))
+    assert watch
+    watch._period_seconds = 0.05
+    watch.look()
+    assert watch.holders(GPU) is None
     service = KubeletService()
     service.pods = [a_pod("train-0", a_container(gpu=[GPU]))]
-    with serving(service, tmp_path / "kubelet.sock"):
-        assert pod_watch_of(options(tmp_path, kubelet_socket=None)) is None
-        watch = pod_watch_of(options(tmp_path))
-        assert watch
-        watch.look()
-        assert watch.holders(GPU) == (Holder(namespace="research", pod="train-0", container="trainer"),)
+    with serving(service, tmp_path / "pod-resources/kubelet.sock"):
+        watch.start()
+        until(lambda: watch.holders(GPU) == (Holder(namespace="research", pod="train-0", container="trainer"),))
         watch.stop()
 
 

@@ -99,15 +99,25 @@ def test_trainings_under_one_prediction_are_told_apart_and_flagged(node: Node) -
 
 
 def test_trainings_one_after_the_other_are_flagged_too(node: Node) -> None:
-    """A loop in one script: the second training's rows say that the attempt was not one, on every GPU of the node."""
+    """A loop in one script: the second training's rows say that the attempt was not one, and those sent of the first say so again."""
     node.proc.add(3, executable="/bin/bash")
     node.add(7, parent=3)
     node.tracker.take(a_list(START, {7: 30 * GIB}))
     node.proc.remove(7)
-    assert events(node.tracker.take(a_list(START + 1, {}))) == [("402", "finished")]
+    ended = node.tracker.take(a_list(START + 1, {}))
+    assert events(ended) == [("402", "finished")]
     node.add(8, parent=3, start_ticks=200)
     rows = node.tracker.take(a_list(START + 2, {8: 5 * GIB}, gpu=a_gpu(OTHER_GPU))).rows
-    assert {(row.key.step, row.flags) for row in rows} == {("0:8", Flag.SEVERAL)}
+    assert {(row.key.gpu_uuid, row.key.step, row.peak_bytes // GIB, row.flags) for row in rows if row.key.pid == 0} == {
+        (OTHER_GPU, "0:8", 5, Flag.SEVERAL),
+        (GPU, "", 30, Flag.SEVERAL | flags_of(ended)),
+    }
+    assert {row.key.step for row in node.tracker.take(a_list(START + 20, {8: 5 * GIB}, gpu=a_gpu(OTHER_GPU))).rows} == {"0:8"}
+
+
+def flags_of(changes: Changes) -> Flag:
+    """The flags of the whole job's row."""
+    return next(row.flags for row in changes.rows if row.key.pid == 0)
 
 
 def test_steps_that_share_a_prediction_end_one_by_one(node: Node) -> None:

@@ -27,7 +27,7 @@ static long latency_of(const char *function) { /* a latency for this function go
     return microseconds;
 }
 static nvmlReturn_t scripted_error(const char *function, nvmlDevice_t device) {
-    double now = scenario_time();
+    double now = sim.errors ? scenario_time() : 0;
     for (int i = 0; i < sim.errors; i++) {
         const ErrorWindow *e = &sim.error[i];
         int function_matches = e->function[0] == '*' || !strcmp(e->function, function);

@@ -13,15 +13,17 @@ double end_of(const Series *series) { /* infinite for one that does not end */
 }
 
 const Driver *driver_now(void) {
-    const Driver *now = &sim.driver[0];
+    const Driver *driver = &sim.driver[0];
+    double now = sim.drivers > 1 ? scenario_time() : 0;
     for (int i = 1; i < sim.drivers; i++)
-        if (sim.driver[i].from <= scenario_time()) now = &sim.driver[i];
-    return now;
+        if (sim.driver[i].from <= now) driver = &sim.driver[i];
+    return driver;
 }
 
 int exists(const struct nvmlDevice_st *device) {
     if (device < sim.device || device >= sim.device + sim.devices) return 0;
-    return !device->parent || (device->from <= scenario_time() && scenario_time() < device->until);
+    double now = device->parent ? scenario_time() : 0;
+    return !device->parent || (device->from <= now && now < device->until);
 }
 int in_mig_mode(const struct nvmlDevice_st *device) { return !device->parent && device->mig == NVML_DEVICE_MIG_ENABLE; }
 
@@ -32,9 +34,11 @@ int runs_on(const Process *process, const struct nvmlDevice_st *device) {
 
 u64 used_bytes(const struct nvmlDevice_st *device) {
     u64 sum = 0, room = device->total - device->reserved;
+    double now = scenario_time();
     for (int i = 0; i < sim.processes; i++) {
-        u64 bytes = value_at(&sim.process[i].memory, scenario_time());
-        if (runs_on(&sim.process[i], device) && bytes != NOTHING && bytes != NOT_AVAILABLE) sum += bytes;
+        if (!runs_on(&sim.process[i], device)) continue;
+        u64 bytes = value_at(&sim.process[i].memory, now);
+        if (bytes != NOTHING && bytes != NOT_AVAILABLE) sum += bytes;
     }
     return sum < room ? sum : room;
 }

@@ -35,10 +35,12 @@ static unsigned int late_processes(void) { /* they appear between the call that 
 static nvmlReturn_t list_processes(nvmlDevice_t device, int kind, unsigned int *count, nvmlProcessInfo_t *out) {
     if (in_mig_mode(device) && !sim.privileged) return NVML_ERROR_NO_PERMISSION; /* of a whole MIG device only root sees the processes */
     unsigned int found = 0, capacity = *count;
+    double now = scenario_time();
     for (int i = 0; i < sim.processes; i++) {
         const Process *p = &sim.process[i];
-        u64 bytes = value_at(&p->memory, scenario_time());
-        if (!p->pid || !(p->kind & kind) || !runs_on(p, device) || bytes == NOTHING) continue;
+        if (!p->pid || !(p->kind & kind) || !runs_on(p, device)) continue;
+        u64 bytes = value_at(&p->memory, now);
+        if (bytes == NOTHING) continue;
         if (out && found < capacity)
             out[found] = (nvmlProcessInfo_t){ .pid = p->pid, .usedGpuMemory = bytes, /* NOT_AVAILABLE is NVML_VALUE_NOT_AVAILABLE */
                                               .gpuInstanceId = (unsigned int)p->gi, .computeInstanceId = (unsigned int)p->ci };

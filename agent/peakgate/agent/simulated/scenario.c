@@ -72,7 +72,7 @@ static int read_gpu(const Line *line) {
     d->accounting.steps = d->persistence.steps = 1; /* both off */
     snprintf(d->name, TEXT_LENGTH, "Simulated GPU");
     snprintf(d->pci, TEXT_LENGTH, "0:%x:0", d->index + 1);
-    return READ_KEYS(line, gpu_keys, d);
+    return READ_KEYS(line, gpu_keys, d) && d->reserved <= d->total;
 }
 static int read_mig(const Line *line) {
     int instances = 0;
@@ -89,7 +89,7 @@ static int read_mig(const Line *line) {
     d->parent->mig = NVML_DEVICE_MIG_ENABLE;
     snprintf(d->name, TEXT_LENGTH, "%s", d->parent->name);
     snprintf(d->pci, TEXT_LENGTH, "%s", d->parent->pci);
-    return READ_KEYS(line, mig_keys, d);
+    return READ_KEYS(line, mig_keys, d) && d->reserved <= d->total;
 }
 static int read_process(const Line *line) {
     Process *p = NEW_ROW(process, processes);

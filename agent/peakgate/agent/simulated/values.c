@@ -24,8 +24,10 @@ static int read_scaled(char *text, double factor, u64 *to) {
     char *end;
     double number = strtod(text, &end);
     u64 unit = *end == 'G' ? 1ULL << 30 : *end == 'M' ? 1ULL << 20 : *end == 'K' ? 1ULL << 10 : 1ULL;
-    *to = (u64)(number * (double)unit * factor);
-    return end != text && number >= 0 && !end[unit > 1];
+    number *= (double)unit * factor;
+    if (end == text || end[unit > 1] || !(number >= 0 && number < 0x1p63)) return 0;
+    *to = (u64)number;
+    return 1;
 }
 int read_number(char *text, void *to) { return read_scaled(text, 1, to); }
 int read_text(char *text, void *to) { return snprintf(to, TEXT_LENGTH, "%s", text) < TEXT_LENGTH; }

@@ -154,12 +154,13 @@ def check_up(
     from peakgate.client.output import human_console
     from peakgate.client.render.checks import print_checks
 
-    checks = list(package_checks())
+    checks = [each for each in package_checks() if each.name != "pynvml"]  # the agent asks itself, as `binding`
     with agent_part():
         from peakgate.agent.verbs import check
 
+        states = {"passed": State.ok, "noted": State.note, "failed": State.bad}
         findings = check(simulate=simulate, server=server, spool=spool, control=control)
-        checks += [Check(name=each.name, state=State(each.state), found=each.found, remedy=each.remedy) for each in findings]
+        checks += [Check(name=each.name, state=states[each.outcome], found=each.seen, remedy=each.fix) for each in findings]
     if as_json:
         _print_json([{"name": each.name, "state": each.state.value, "found": each.found, "remedy": each.remedy} for each in checks])
     else:

@@ -12,7 +12,7 @@ import grpc
 
 from peakgate.agent.control import ask
 from peakgate.agent.errors import AgentError, ServiceUnavailableError
-from peakgate.agent.finding import Finding, judged
+from peakgate.agent.selftest.finding import Finding, failed, noted, passed
 from peakgate.agent.spool_view import SpoolView
 from peakgate.v1 import telemetry_service_pb2 as pb
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
@@ -26,13 +26,13 @@ _TIMEOUT_SECONDS = 3.0
 def cgroup_finding(root: Path = CGROUP_ROOT) -> Finding:
     """Which form of control groups this node has: all are understood, and none at all leaves jobs unnamed."""
     if (root / "cgroup.controllers").exists():
-        return Finding(name="cgroup", state="ok", found=f"version 2 at {root}{_slurm(root)}")
+        return passed("cgroup", f"version 2 at {root}{_slurm(root)}")
     hierarchies = sorted(entry.name for entry in root.iterdir() if entry.is_dir()) if root.is_dir() else []
     if hierarchies:
         both = " and version 2 beside it" if "unified" in hierarchies else ""
-        return Finding(name="cgroup", state="ok", found=f"version 1 at {root}{both}{_slurm(root)}")
+        return passed("cgroup", f"version 1 at {root}{both}{_slurm(root)}")
     remedy = "mount /sys/fs/cgroup into the agent's container"
-    return Finding(name="cgroup", state="bad", found=f"no control groups at {root}", remedy=remedy)
+    return failed("cgroup", f"no control groups at {root}", remedy)
 
 
 def environment_finding(root: Path = Path("/proc")) -> Finding:
@@ -51,8 +51,8 @@ def environment_finding(root: Path = Path("/proc")) -> Finding:
             continue
         except OSError as error:
             remedy = "give the agent CAP_SYS_PTRACE (AmbientCapabilities= in its unit); else only the prolog's file names a prediction"
-            return Finding(name="environ", state="note", found=f"/proc/{entry.name}/environ: {error.strerror}", remedy=remedy)
-    return Finding(name="environ", state="ok", found=f"readable ({others} processes of other users)")
+            return noted("environ", f"/proc/{entry.name}/environ: {error.strerror}", remedy)
+    return passed("environ", f"readable ({others} processes of other users)")
 
 
 def spool_finding(path: Path) -> Finding:
@@ -60,23 +60,23 @@ def spool_finding(path: Path) -> Finding:
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not os.access(path if path.exists() else folder, os.W_OK):
         remedy = "name another with --spool, or run as its owner"
-        return Finding(name="spool", state="bad", found=f"{path} cannot be written", remedy=remedy)
+        return failed("spool", f"{path} cannot be written", remedy)
     if not path.exists():
-        return Finding(name="spool", state="ok", found=f"{path}, not made yet")
+        return passed("spool", f"{path}, not made yet")
     try:
         with closing(SpoolView(path)) as view:
             rows, events = view.rows(), view.events()
     except AgentError as error:
-        return Finding(name="spool", state="bad", found=error.message, remedy=error.remedy)
-    return Finding(name="spool", state="ok", found=f"{path}: {len(rows)} rows and {len(events)} job ends wait")
+        return failed("spool", error.message, error.remedy)
+    return passed("spool", f"{path}: {len(rows)} rows and {len(events)} job ends wait")
 
 
 def jobs_folder_finding(folder: Path) -> Finding:
     """The drop-in files of a prolog."""
     if not folder.is_dir():
         found, remedy = f"{folder} is not there", "only needed where a prolog writes it; else jobs are found by control group"
-        return Finding(name="jobs", state="note", found=found, remedy=remedy)
-    return Finding(name="jobs", state="ok", found=f"{folder}: {len(list(folder.glob('*.json')))} files")
+        return noted("jobs", found, remedy)
+    return passed("jobs", f"{folder}: {len(list(folder.glob('*.json')))} files")
 
 
 def control_finding(path: Path) -> Finding:
@@ -84,8 +84,8 @@ def control_finding(path: Path) -> Finding:
     try:
         answer = ask(path, timeout_seconds=_TIMEOUT_SECONDS, verb="status")
     except AgentError as error:
-        return Finding(name="agent", state="note", found=error.message, remedy="systemctl start peakgate-agent")
-    return Finding(name="agent", state="ok", found=f"{answer['state']}, {path}")
+        return noted("agent", error.message, "systemctl start peakgate-agent")
+    return passed("agent", f"{answer['state']}, {path}")
 
 
 def clock_finding(server: str) -> Finding:
@@ -93,9 +93,11 @@ def clock_finding(server: str) -> Finding:
     try:
         skew = _skew_seconds(server)
     except ServiceUnavailableError as error:
-        return Finding(name="service", state="bad", found=error.message, remedy="peaks wait in the spool until it is there")
-    remedy = "start chrony or systemd-timesyncd on the one that is wrong"
-    return judged(name="clock", is_good=abs(skew) <= SKEW_SECONDS, found=f"{skew:+.1f} s against {server}", remedy=remedy)
+        return failed("service", error.message, "peaks wait in the spool until it is there")
+    seen = f"{skew:+.1f} s against {server}"
+    if abs(skew) > SKEW_SECONDS:
+        return failed("clock", seen, "start chrony or systemd-timesyncd on the one that is wrong")
+    return passed("clock", seen)
 
 
 def node_findings(*, server: str, spool: Path, control: Path, jobs_folder: Path) -> Iterator[Finding]:
