@@ -35,14 +35,12 @@ def run_agent(
 ) -> int:
     """Watches this node's GPUs and reports to `server`; returns the exit status: 0 done, 2 bad usage, 4 peaks left undelivered.
 
-    `simulate` runs on the simulated NVML (`demo`, or a path; variables after commas: `demo,PID=123,PEAK=61G`). `node` defaults to the
-    host's name, `spool` to /var/lib/peakgate/agent.db where that can be written, else to the user's state folder; a simulation keeps its
-    spool in a temporary folder. `once` looks once, `duration_seconds` ends the watch. `transport` is unary or stream, `metrics_port` None
-    for no metrics, `interval_seconds` the time between two batches. `control` is the socket of pause and resume, by default in
-    /run/peakgate or the user's state folder (a simulation has none); `record` a file of samples to be replayed; `enable_accounting`
-    switches the driver's accounting on, which needs root. `dcgm_jobs` is dcgm-exporter's job mapping folder, `gpu_numbers` (auto, index or
-    minor) the number that its files and jobstats' are named by. `helper_socket` is where in-process helpers report: by default
-    /run/peakgate/agent.sock, and nowhere in a simulation.
+    `simulate` runs on the simulated NVML (`demo`, or a path; variables after commas: `demo,PID=123,PEAK=61G`), with its spool in a
+    temporary folder; else `spool` is /var/lib/peakgate/agent.db where that can be written, or in the user's state folder. `node` is the
+    host's name. `once` looks once, `duration_seconds` ends the watch, `interval_seconds` is the time between two batches. `control` is the
+    socket of pause and resume, `helper_socket` that of in-process helpers: in /run/peakgate, and nowhere in a simulation. `record` is a
+    file of samples to be replayed; `enable_accounting` switches the driver's accounting on, which needs root. `dcgm_jobs` is
+    dcgm-exporter's job mapping folder, `gpu_numbers` (auto, index or minor) the number that its files and jobstats' are named by.
     """
     try:
         from peakgate.agent.start import start
