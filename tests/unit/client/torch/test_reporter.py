@@ -247,6 +247,7 @@ def test_settings_of_the_environment_are_reported(inbox: Inbox, monkeypatch: pyt
     assert (report.prediction, report.conf) == ("predictions/p1", "expandable_segments:True")
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")  # Python 3.12 warns of what is tried here
 def test_a_forked_child_reports_for_itself(inbox: Inbox) -> None:
     """It opens a socket of its own and counts its own steps; a lock that another thread of the parent held does not stop it."""
     training = Training(inbox)
