@@ -18,6 +18,7 @@ from tests.bench.helping import helper_step_seconds
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
+from tests.bench.sampling import measured as sampled
 from tests.bench.suggesting import measured as suggested
 from tests.bench.suggestions import Top, out_of_memory, top
 from tests.bench.suggestions import report as suggestions_report
@@ -101,6 +102,18 @@ def helping() -> bool:
     return seconds <= bar
 
 
+def sampling() -> bool:
+    """Prints what watching a node costs, and how its memory stands after a day; whether the bars hold."""
+    holds = True
+    for name, found in sampled().items():
+        bar = float(BOUNDS[name]["bar"])
+        holds = holds and found <= bar
+        shown = f"{found:.3%} of a core" if name.endswith("_ratio") else f"{found:.1f} MiB"
+        limit = f"{bar:.3%}" if name.endswith("_ratio") else f"{bar:g} MiB"
+        print(f"{name}: {shown} (bar {limit}: {'holds' if found <= bar else 'BROKEN'})")
+    return holds
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "overhead": overhead,
     "coldstart": coldstart,
@@ -110,6 +123,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "suggesting": suggesting,
     "reading": reading,
     "helping": helping,
+    "sampling": sampling,
 }
 
 

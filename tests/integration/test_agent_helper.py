@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.integration.agent_service import RecordingService, an_agent, serving, until
+from tests.integration.agent_service import RecordingService, a_process, an_agent, serving, until
 
 from peakgate.v1 import telemetry_service_pb2 as pb
 
@@ -117,3 +117,16 @@ async def test_an_agent_that_cannot_open_the_socket_watches_all_the_same(tmp_pat
         agent.terminate()
         _, err = await agent.communicate()
     assert (agent.returncode, err.decode().count("nothing is heard from in-process helpers")) == (0, 1)
+
+
+async def test_the_command_names_the_socket(tmp_path: Path) -> None:
+    """`peakgate agent --helper-socket FILE`, as an operator starts it: the socket is there for everybody, and goes with the agent."""
+    path = tmp_path / "run" / "agent.sock"
+    program = "from peakgate.client.main import main; main()"
+    options = ("--simulate", "demo", "--spool", str(tmp_path / "agent.db"), "--server", "127.0.0.1:1", "--helper-socket", str(path))
+    environment = {"XDG_CACHE_HOME": str(tmp_path.parent / "cache"), "XDG_STATE_HOME": str(tmp_path)}
+    async with a_process(sys.executable, "-P", "-c", program, "agent", *options, environment=environment) as agent:
+        await until(path.exists)
+        assert path.stat().st_mode & 0o666 == 0o666
+        agent.terminate()
+        await until(lambda: not path.exists())

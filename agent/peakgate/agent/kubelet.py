@@ -15,7 +15,6 @@ from google.protobuf.message import Message
 from peakgate.agent.errors import KubeletError
 from peakgate.kubelet.v1 import pod_resources_pb2 as pb
 
-KUBELET_SOCKET = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
 SERVICE = "/v1.PodResourcesLister"
 """Package and service of the public API (k8s.io/kubelet, pkg/apis/podresources/v1/api.proto)."""
 TIMEOUT_SECONDS = 5.0
@@ -31,7 +30,7 @@ Answer = TypeVar("Answer", bound=Message)
 class Kubelet:
     """Asks the kubelet of this node. Every method raises KubeletError and nothing else; `close` ends it."""
 
-    def __init__(self, *, socket: Path = KUBELET_SOCKET, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, *, socket: Path, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._timeout_seconds = timeout_seconds
         options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.max_reconnect_backoff_ms", RECONNECT_MILLISECONDS)]
         self._channel = grpc.insecure_channel(f"unix:{socket}", options=options)

@@ -12,30 +12,18 @@ from dataclasses import dataclass
 from peakgate.agent.cgroup import CgroupJob
 from peakgate.agent.proc import ProcessId, ProcFolder, Program
 
-STARTERS = frozenset(
+# fmt: off
+STARTERS = frozenset({
     # shells
-    {"bash", "sh", "dash", "zsh", "ksh", "ksh93", "mksh", "tcsh", "csh", "fish", "busybox", "slurm_script"}
+    "bash", "sh", "dash", "zsh", "ksh", "ksh93", "mksh", "tcsh", "csh", "fish", "busybox", "slurm_script",
     # programs that run other programs, one after the other or side by side
-    | {
-        "xargs",
-        "parallel",
-        "perl",
-        "make",
-        "tmux",
-        "tmux: server",
-        "screen",
-        "sshd",
-        "sshd-session",
-        "login",
-        "su",
-        "sudo",
-        "crond",
-        "node",
-    }
+    "xargs", "parallel", "perl", "make", "tmux", "tmux: server", "screen", "node",
+    "sshd", "sshd-session", "login", "su", "sudo", "crond",
     # what stands at the top of a job, a container or the machine
-    | {"slurmstepd", "srun", "systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "s6-supervise", "supervisord"}
-    | {"containerd-shim", "containerd-shim-runc-v2", "conmon", "crun", "runc", "enroot", "enroot-nsenter"}
-)
+    "slurmstepd", "srun", "systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "s6-supervise", "supervisord",
+    "containerd-shim", "containerd-shim-runc-v2", "conmon", "crun", "runc", "enroot", "enroot-nsenter",
+})
+# fmt: on
 """Programs whose children are programs of their own. One that is missing here joins what it starts into one training."""
 HIGHEST = 64
 """Parents that are looked at; real chains have fewer than ten."""

@@ -6,17 +6,20 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.nvml import Nvml
-from peakgate.agent.pod_watch import PodWatch
 from peakgate.agent.resident import resident_bytes
 from peakgate.agent.sender import Sender
 from peakgate.agent.spool import Spool
 from peakgate.agent.watcher import Watcher
+
+if TYPE_CHECKING:
+    from peakgate.agent.pod_watch import PodWatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

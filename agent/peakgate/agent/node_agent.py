@@ -23,7 +23,6 @@ from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.metrics import AgentCollector
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.options import Options
-from peakgate.agent.pod_watch import PodWatch
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.recorder import Recorder
 from peakgate.agent.sampler import Sampler
@@ -37,6 +36,7 @@ from peakgate.agent.wire import NodeIdentity
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
 
 if TYPE_CHECKING:  # absent at run time
+    from peakgate.agent.pod_watch import PodWatch
     from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceAsyncStub
 
 log = structlog.get_logger("peakgate.agent")

@@ -10,10 +10,10 @@ from peakgate.agent.errors import UsageError
 from peakgate.agent.gpu_numbers import NUMBERS
 from peakgate.agent.helper_socket import HELPER_SOCKET
 from peakgate.agent.jobs_folder import JOBS_FOLDER
-from peakgate.agent.kubelet import KUBELET_SOCKET
 from peakgate.agent.sampler import DEVICE_PERIOD_SECONDS, PROCESS_PERIOD_SECONDS
 from peakgate.agent.site_folders import JOBSTATS_FOLDER
 
+KUBELET_SOCKET = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
 TRANSPORTS = ("unary", "stream")
 DEFAULT_INTERVAL_SECONDS = 30.0
 LAST_DRAIN_SECONDS = 4.0

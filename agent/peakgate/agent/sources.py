@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from peakgate.agent.attribution import Attribution
-from peakgate.agent.cluster_api import own_cluster
 from peakgate.agent.drop_ins import DropIns, JobsOfGpus
 from peakgate.agent.gpu_numbers import NumbersModule, NvmlNumbers
 from peakgate.agent.host_pids import HostPids
 from peakgate.agent.jobs_folder import JobsFolder
-from peakgate.agent.kubelet import Kubelet
 from peakgate.agent.nvml_module import load_pynvml
 from peakgate.agent.options import Options
-from peakgate.agent.pod_watch import PodWatch, no_claims
 from peakgate.agent.proc import ProcFolder
-from peakgate.agent.resource_slices import ResourceSlices
 from peakgate.agent.site_folders import dcgm_folder, jobstats_folder
+
+if TYPE_CHECKING:
+    from peakgate.agent.pod_watch import PodWatch
 
 
 def attribution_of(options: Options, *, proc: ProcFolder) -> Attribution:
@@ -35,6 +34,11 @@ def pod_watch_of(options: Options) -> PodWatch | None:
     """The watch over the kubelet's answers, not yet started; None on a node without the kubelet's folder, whose socket may come later."""
     if options.kubelet_socket is None or not options.kubelet_socket.parent.is_dir():
         return None
+    from peakgate.agent.cluster_api import own_cluster  # other nodes do without HTTP and TLS in memory
+    from peakgate.agent.kubelet import Kubelet
+    from peakgate.agent.pod_watch import PodWatch, no_claims
+    from peakgate.agent.resource_slices import ResourceSlices
+
     api = own_cluster()
     uuid_of = ResourceSlices(api=api, node=options.node).uuid_of if api else no_claims
     return PodWatch(kubelet=Kubelet(socket=options.kubelet_socket), uuid_of=uuid_of)

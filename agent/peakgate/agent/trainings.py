@@ -1,9 +1,9 @@
 """The trainings of a job attempt: two processes of one attempt are of one training, or of several.
 
 An observation belongs to one training with its own prediction. Where several share a prediction, side by side or one after the other, the
-attempt's figures are those of none of them, and its rows say so. One training is: the ranks below one launcher, also when it
-starts them anew; the tasks of one Slurm step; a program and what it starts while any of it is on a GPU. What one process does one after
-the other, or one program side by side, cannot be told apart from outside.
+attempt's figures are those of none of them, and its rows say so. One training is: the ranks below one launcher, also when it starts them
+anew; the tasks of one Slurm step; a program and what it starts while any of it is on a GPU. What one process does one after the other, and
+what one program that is no shell does side by side in its own session, cannot be told apart from outside.
 """
 
 from __future__ import annotations

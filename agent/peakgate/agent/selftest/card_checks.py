@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from statistics import median
 
 from peakgate.agent.errors import NvmlError
-from peakgate.agent.nvml_codes import NO_SLOT_CODES
+from peakgate.agent.nvml_codes import MIG_CONFIG_EVENT, NO_SLOT_CODES, TIMEOUT, XID_EVENT
+from peakgate.agent.pace import BUDGET_RATIO
 from peakgate.agent.reactions import Reaction
 from peakgate.agent.sampler import DEVICE_PERIOD_SECONDS, PROCESS_PERIOD_SECONDS
+from peakgate.agent.samples import Gpu
 from peakgate.agent.selftest.finding import Finding, failed, gibibytes, listed, noted, passed
 from peakgate.agent.selftest.node import Node
 
@@ -18,13 +21,7 @@ MISREAD_DRIVERS = ((535, 43), (535, 86))
 Sources: gpustat issues 157 and 161; nvitop's libnvml.py, which has both structures."""
 MISREAD_BINDING = "12.535.77"
 MIB = 1 << 20
-TIMEOUT = 10
-"""NVML_ERROR_TIMEOUT of nvml.h: no event came."""
-XID_EVENT, MIG_EVENT = 0x8, 0x100
-"""nvmlEventTypeXidCriticalError and nvmlEventMigConfigChange of nvml.h."""
-TIMED_CALLS = 5
-LARGEST_SHARE = 0.01
-"""Of wall time spent in NVML; above it the agent reads process lists less often."""
+TIMED_LOOKS = 5
 
 
 def versions(node: Node) -> Finding:
@@ -120,7 +117,7 @@ def events(node: Node) -> Finding:
     heard = node.ask(node.binding.nvmlEventSetCreate)
     try:
         for uuid, handle in node.cards():
-            types = node.ask(node.binding.nvmlDeviceGetSupportedEventTypes, handle) & (XID_EVENT | MIG_EVENT)
+            types = node.ask(node.binding.nvmlDeviceGetSupportedEventTypes, handle) & (XID_EVENT | MIG_CONFIG_EVENT)
             if types & XID_EVENT:
                 node.ask(node.binding.nvmlDeviceRegisterEvents, handle, types, heard)
                 registered.append(uuid)
@@ -140,19 +137,20 @@ def events(node: Node) -> Finding:
 
 def call_times(node: Node) -> Finding:
     """The share of wall time that the agent's default rates spend in NVML."""
-    device = sum(_seconds(node, "memory", gpu_index) for gpu_index in range(len(node.gpus)))
-    lists = sum(_seconds(node, "lists", gpu_index) for gpu_index in range(len(node.gpus)))
+    device, lists = _seconds(node, node.nvml.used_bytes), _seconds(node, node.nvml.processes)
     share = device / DEVICE_PERIOD_SECONDS + lists / PROCESS_PERIOD_SECONDS
     seen = f"all GPUs: memory {device * 1e3:.2f} ms, process lists {lists * 1e3:.2f} ms; {share:.2%} of the time at the default rates"
-    if share > LARGEST_SHARE:
+    if share > BUDGET_RATIO:
         return noted("call times", seen, "nvidia-smi -pm 1 as root makes calls fast; the agent reads lists less often until then")
     return passed("call times", seen)
 
 
-def _seconds(node: Node, what: str, index: int) -> float:
-    gpu, spent = node.gpus[index], []
-    for _ in range(TIMED_CALLS):
+def _seconds(node: Node, read: Callable[[Gpu], object]) -> float:
+    """Of one look at every GPU; the median of several."""
+    spent = []
+    for _ in range(TIMED_LOOKS):
         started = node.clock()
-        _ = node.nvml.used_bytes(gpu) if what == "memory" else node.nvml.processes(gpu)
+        for gpu in node.gpus:
+            read(gpu)
         spent.append(node.clock() - started)
     return median(spent)

@@ -11,6 +11,7 @@ from peakgate.agent.errors import NvmlError
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_codes import NOT_SUPPORTED
 from peakgate.agent.proc import ProcFolder
+from peakgate.agent.reactions import Reaction
 from peakgate.agent.samples import Gpu
 
 P = ParamSpec("P")
@@ -33,6 +34,10 @@ class Row(Protocol):
     usedGpuMemory: int | None
 
 
+Versions = tuple[Callable[[object], Sequence[Row]], Callable[[object], Sequence[Row]]]
+"""Two versions of one call."""
+
+
 class Accounted(Protocol):
     """nvmlAccountingStats_t as pynvml gives it; `startTime` is in microseconds since the epoch."""
 
@@ -53,9 +58,12 @@ class Binding(Protocol):
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> object: ...
     def nvmlDeviceGetUUID(self, handle: object) -> str: ...
     def nvmlDeviceGetMemoryInfo(self, handle: object, version: int | None = None) -> Memory: ...
-    def nvmlDeviceGetComputeRunningProcesses(self, handle: object) -> Sequence[Row]: ...
-    def nvmlDeviceGetGraphicsRunningProcesses(self, handle: object) -> Sequence[Row]: ...
-    def nvmlDeviceGetMPSComputeRunningProcesses(self, handle: object) -> Sequence[Row]: ...
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: object) -> Sequence[Row]: ...
+    def nvmlDeviceGetComputeRunningProcesses_v2(self, handle: object) -> Sequence[Row]: ...
+    def nvmlDeviceGetGraphicsRunningProcesses_v3(self, handle: object) -> Sequence[Row]: ...
+    def nvmlDeviceGetGraphicsRunningProcesses_v2(self, handle: object) -> Sequence[Row]: ...
+    def nvmlDeviceGetMPSComputeRunningProcesses_v3(self, handle: object) -> Sequence[Row]: ...
+    def nvmlDeviceGetMPSComputeRunningProcesses_v2(self, handle: object) -> Sequence[Row]: ...
     def nvmlDeviceGetMigMode(self, handle: object) -> Sequence[int]: ...
     def nvmlDeviceGetMaxMigDeviceCount(self, handle: object) -> int: ...
     def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: object, index: int) -> object: ...
@@ -103,6 +111,25 @@ class Node:
             if error.code != NOT_SUPPORTED:
                 raise
             return None
+
+    def process_lists(self) -> dict[str, Versions]:
+        """The calls that list processes, newest version first. pynvml's calls without a version raise what is no NVMLError."""
+        ask = self.binding
+        return {
+            "compute": (ask.nvmlDeviceGetComputeRunningProcesses_v3, ask.nvmlDeviceGetComputeRunningProcesses_v2),
+            "graphics": (ask.nvmlDeviceGetGraphicsRunningProcesses_v3, ask.nvmlDeviceGetGraphicsRunningProcesses_v2),
+            "MPS": (ask.nvmlDeviceGetMPSComputeRunningProcesses_v3, ask.nvmlDeviceGetMPSComputeRunningProcesses_v2),
+        }
+
+    def newest(self, versions: Versions, handle: object) -> Sequence[Row] | None:
+        """What the newest version answers that this driver has; None where this GPU has no such list."""
+        newer, older = versions
+        try:
+            return self.ask_if_supported(newer, handle)
+        except NvmlError as error:
+            if error.reaction is not Reaction.older_call:
+                raise
+            return self.ask_if_supported(older, handle)
 
     def handle(self, gpu: Gpu) -> object:
         """pynvml's handle of a GPU or an instance."""

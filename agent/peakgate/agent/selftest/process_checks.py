@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from peakgate.agent.errors import NvmlError
+from peakgate.agent.nvml_codes import NOT_FOUND
 from peakgate.agent.samples import Gpu
 from peakgate.agent.selftest.finding import Finding, failed, gibibytes, listed, noted, passed
 from peakgate.agent.selftest.node import Node, Row
@@ -83,11 +85,16 @@ def accounting(node: Node) -> Finding:
 
 
 def _strange(node: Node, handle: object, pid: int) -> str:
-    stats = node.ask(node.binding.nvmlDeviceGetAccountingStats, handle, pid)
+    try:
+        stats = node.ask(node.binding.nvmlDeviceGetAccountingStats, handle, pid)
+    except NvmlError as error:
+        if error.code != NOT_FOUND:
+            raise
+        return ""  # a newer process has taken its place in the driver's ring
     start_seconds = stats.startTime / 1e6
     if not EARLIEST_SECONDS < start_seconds <= node.wall() + 1:
         return f"began at {start_seconds:.0f} s, which is no wall time"
-    rows = node.ask(node.binding.nvmlDeviceGetComputeRunningProcesses, handle)
+    rows = node.newest(node.process_lists()["compute"], handle) or ()
     now = max((row.usedGpuMemory or 0 for row in rows if row.pid == pid), default=0)
     if stats.isRunning and stats.maxMemoryUsage is not None and stats.maxMemoryUsage + TOLERANCE_BYTES < now:
         return f"peak {gibibytes(stats.maxMemoryUsage)} below the {gibibytes(now)} that it holds now"
@@ -105,12 +112,7 @@ def _memory_by_pid(node: Node, gpu: Gpu) -> dict[int, int | None]:
 
 def _rows_of(node: Node, gpu: Gpu) -> Iterator[tuple[str, Row | None]]:
     """(list, row); None for a list that is not supported."""
-    kinds = {
-        "compute": node.binding.nvmlDeviceGetComputeRunningProcesses,
-        "graphics": node.binding.nvmlDeviceGetGraphicsRunningProcesses,
-        "MPS": node.binding.nvmlDeviceGetMPSComputeRunningProcesses,
-    }
     handle = node.handle(gpu)
-    for kind, function in kinds.items():
-        rows = node.ask_if_supported(function, handle)
+    for kind, versions in node.process_lists().items():
+        rows = node.newest(versions, handle)
         yield from ((kind, row) for row in ([None] if rows is None else rows))

@@ -12,9 +12,10 @@ from typing import cast
 
 from peakgate.agent.errors import MissingPartError, NvmlError
 from peakgate.agent.nvml import Nvml
-from peakgate.agent.nvml_codes import DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, LIBRARY_NOT_FOUND
+from peakgate.agent.nvml_codes import LIB_RM_VERSION_MISMATCH
 from peakgate.agent.nvml_module import load_pynvml
 from peakgate.agent.proc import ProcFolder
+from peakgate.agent.reactions import Reaction
 from peakgate.agent.selftest import card_checks, process_checks
 from peakgate.agent.selftest.finding import Finding, failed, noted, passed
 from peakgate.agent.selftest.node import Binding, Node
@@ -31,8 +32,6 @@ GPU_CHECKS: tuple[Callable[[Node], Finding], ...] = (
     card_checks.call_times,
 )
 """In the order in which a person would ask."""
-
-ABSENT_CODES = frozenset({LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED})
 
 
 def selftest(simulate: str | None = None) -> list[Finding]:
@@ -76,7 +75,7 @@ def findings(
         for check in (*FIRST_CHECKS, *(GPU_CHECKS if any(node.cards()) else ())):
             yield _run(check, node)
     except NvmlError as error:
-        yield failed("gpus", error.message, "run nvidia-smi")
+        yield failed("gpus", error.message, error.remedy or "run nvidia-smi")
     finally:
         with contextlib.suppress(NvmlError):
             nvml.stop()
@@ -97,13 +96,13 @@ def _run(check: Callable[[Node], Finding], node: Node) -> Finding:
     try:
         return check(node)
     except NvmlError as error:
-        return failed(check.__name__.replace("_", " "), error.message, "run nvidia-smi; if it works there, report this")
+        return failed(check.__name__.replace("_", " "), error.message, error.remedy or "run nvidia-smi; if it works there, report this")
 
 
 def _not_open(error: NvmlError) -> Finding:
-    if error.code in ABSENT_CODES:
+    if error.reaction is Reaction.no_driver:
         fix = "nothing to do on a machine without a GPU; on a GPU node install the NVIDIA driver and run nvidia-smi"
         return noted("opens", f"no NVML on this machine, nothing was checked: {error.message}", fix)
     if error.code == LIB_RM_VERSION_MISMATCH:
         return failed("opens", "the driver was updated under this library", "restart the programs that use the GPUs, or the machine")
-    return failed("opens", error.message, "run nvidia-smi")
+    return failed("opens", error.message, error.remedy or "run nvidia-smi")

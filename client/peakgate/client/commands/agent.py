@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -101,26 +101,41 @@ def run(
         return
     with agent_part():
         from peakgate.agent.main import run_agent
-    raise typer.Exit(
-        run_agent(
-            server=server,
-            simulate=simulate,
-            node=node,
-            cluster=cluster,
-            spool=spool,
-            once=once,
-            duration_seconds=duration,
-            transport=transport.value,
-            metrics_port=metrics_port,
-            interval_seconds=interval,
-            helper_socket=helper_socket,
-            control=control,
-            record=record,
-            enable_accounting=enable_accounting,
-            dcgm_jobs=dcgm_jobs,
-            gpu_numbers=gpu_numbers.value,
-        )
-    )
+    options: dict[str, object] = {
+        "server": server,
+        "simulate": simulate,
+        "node": node,
+        "cluster": cluster,
+        "spool": spool,
+        "once": once,
+        "duration_seconds": duration,
+        "transport": transport.value,
+        "metrics_port": metrics_port,
+        "interval_seconds": interval,
+        "helper_socket": helper_socket,
+        "control": control,
+        "record": record,
+        "enable_accounting": enable_accounting,
+        "dcgm_jobs": dcgm_jobs,
+        "gpu_numbers": gpu_numbers.value,
+    }
+    if not once and duration is None:
+        _become_the_agent(options)
+    raise typer.Exit(run_agent(**options))  # type: ignore[arg-type]  # the options above
+
+
+def _become_the_agent(options: dict[str, object]) -> NoReturn:
+    """A process that lives for months does without this command's parser and tables, a sixth of its memory."""
+    import json
+    import os
+    import sys
+    from contextlib import suppress
+
+    written = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    for stream in (0, 1, 2):
+        with suppress(OSError):  # a closed one stays closed
+            os.set_inheritable(stream, True)
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "peakgate.agent", json.dumps(written)])  # noqa: S606 (our own arguments)
 
 
 @agent.command("once")
