@@ -33,7 +33,7 @@ $(TORCH): $(READY) tests/constraints.txt
 	@touch $@
 
 $(TRANSFORMERS): $(TORCH)
-	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt transformers
+	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt transformers accelerate
 	@touch $@
 
 gen: $(READY) ## regenerates the protobuf code and the Grafana dashboard

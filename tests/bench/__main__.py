@@ -14,9 +14,11 @@ from pathlib import Path
 import yaml
 from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report, traced_figures, traced_line, traced_sets
 from tests.bench.coldstart import cold_start_seconds
+from tests.bench.helping import helper_step_seconds
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
+from tests.bench.sampling import measured as sampled
 from tests.bench.suggesting import measured as suggested
 from tests.bench.suggestions import Top, out_of_memory, top
 from tests.bench.suggestions import report as suggestions_report
@@ -92,6 +94,26 @@ def reading() -> bool:
     return holds
 
 
+def helping() -> bool:
+    """Prints what a step costs in the helper of a training; whether the bar holds."""
+    bar, seconds = float(BOUNDS["helper_step_seconds"]["bar"]), helper_step_seconds()
+    verdict = "holds" if seconds <= bar else "BROKEN"
+    print(f"a step with three phases: {seconds * 1e6:.1f} µs of CPU (bar {bar * 1e6:g} µs: {verdict})")
+    return seconds <= bar
+
+
+def sampling() -> bool:
+    """Prints what watching a node costs, and how its memory stands after a day; whether the bars hold."""
+    holds = True
+    for name, found in sampled().items():
+        bar = float(BOUNDS[name]["bar"])
+        holds = holds and found <= bar
+        shown = f"{found:.3%} of a core" if name.endswith("_ratio") else f"{found:.1f} MiB"
+        limit = f"{bar:.3%}" if name.endswith("_ratio") else f"{bar:g} MiB"
+        print(f"{name}: {shown} (bar {limit}: {'holds' if found <= bar else 'BROKEN'})")
+    return holds
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "overhead": overhead,
     "coldstart": coldstart,
@@ -100,6 +122,8 @@ PARTS: dict[str, Callable[[], bool]] = {
     "suggestions": suggestions,
     "suggesting": suggesting,
     "reading": reading,
+    "helping": helping,
+    "sampling": sampling,
 }
 
 

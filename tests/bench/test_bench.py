@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+import structlog.testing
 import yaml
 from tests.bench.accuracy import answered_rows, traced_sets
 from tests.bench.coldstart import cold_start_seconds
+from tests.bench.helping import helper_step_seconds
 from tests.bench.overhead import KINDS, Overhead, Sample, measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
+from tests.bench.sampling import resident_mib, sampler_cost
 from tests.bench.suggesting import answer_seconds, memory_mib, plans_seconds
 from tests.bench.walking import PLAIN, new_shape_seconds, new_structure_seconds, replay_seconds
 
@@ -71,6 +75,22 @@ def test_a_search_takes_little_memory() -> None:
 def test_a_launch_is_read_at_once() -> None:
     """The slowest case of any format."""
     assert max(seconds for _, _, seconds in slowest_cases()) <= bar("reading_seconds")
+
+
+def test_a_step_costs_a_training_microseconds() -> None:
+    """Three phases, seven readings, no datagram."""
+    assert helper_step_seconds() <= bar("helper_step_seconds")
+
+
+def test_watching_a_node_costs_next_to_nothing(tmp_path: Path) -> None:
+    """CPU of the sampler over two minutes of a busy node; resident memory of the whole watching side over half an hour, which is flat."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler for the simulated NVML (Debian: gcc libc6-dev)")
+    with structlog.testing.capture_logs():
+        assert sampler_cost(tmp_path, 120.0).core_ratio <= bar("sampler_core_ratio")
+    warm, end = resident_mib(tmp_path, 900.0)
+    assert end <= float(BOUNDS["agent_resident_mib"]["bar"])
+    assert end - warm <= float(BOUNDS["agent_resident_growth_mib"]["bar"])
 
 
 @pytest.mark.parametrize("name", ["published_jobs", *(path.stem for path in traced_sets())])

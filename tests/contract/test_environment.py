@@ -10,7 +10,7 @@ from tests.contract.sources import ROOT, sources
 from peakgate.server.settings import Settings
 
 # What a person or a scheduler sets.
-SHARED = {"PEAKGATE_SERVER", "PEAKGATE_DATABASE_URL", "PEAKGATE_PREDICTION"}
+SHARED = {"PEAKGATE_SERVER", "PEAKGATE_DATABASE_URL", "PEAKGATE_PREDICTION", "PEAKGATE_SOCKET"}
 # What gives the simulated NVML its scenario and its clock.
 SIMULATION = {"PEAKGATE_SIMULATED_NVML", "PEAKGATE_SIMULATED_NVML_CLOCK"}
 # The service's settings. A new one is added here with its implementation; a rename breaks deployments.
@@ -32,7 +32,7 @@ SETTINGS = {
     "PEAKGATE_SETTLE_SECONDS",
     "PEAKGATE_STOP_GRACE_SECONDS",
 }
-PATHS = {"/run/peakgate/jobs"}
+PATHS = {"/run/peakgate/jobs", "/run/peakgate/agent.sock", "/run/gpustat", "/var/lib/kubelet/pod-resources/kubelet.sock"}
 VARIABLE = re.compile(r"PEAKGATE_[A-Z0-9_]*[A-Z0-9]")
 
 

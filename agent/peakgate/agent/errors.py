@@ -57,3 +57,15 @@ class ServiceUnavailableError(AgentError):
 
 class MessageRefusedError(AgentError):
     """The service will never take this message as it is."""
+
+
+class KubeletError(AgentError):
+    """The kubelet did not answer. `code` is gRPC's status code as a word."""
+
+    def __init__(self, *, method: str, code: str, detail: str = "") -> None:
+        super().__init__(f"the kubelet's {method} failed with {code}" + (f" ({detail})" if detail else ""))
+        self.code = code
+
+
+class ClusterApiError(AgentError):
+    """The Kubernetes API server cannot be read."""

@@ -29,15 +29,18 @@ def run_agent(
     control: Path | None = None,
     record: Path | None = None,
     enable_accounting: bool = False,
+    dcgm_jobs: Path | None = None,
+    gpu_numbers: str = "auto",
+    helper_socket: Path | None = None,
 ) -> int:
     """Watches this node's GPUs and reports to `server`; returns the exit status: 0 done, 2 bad usage, 4 peaks left undelivered.
 
-    `simulate` runs on the simulated NVML (`demo`, or a path; variables after commas: `demo,PID=123,PEAK=61G`). `node` defaults to the
-    host's name, `spool` to /var/lib/peakgate/agent.db where that can be written, else to the user's state folder; a simulation keeps its
-    spool in a temporary folder. `once` looks once, `duration_seconds` ends the watch. `transport` is unary or stream, `metrics_port` None
-    for no metrics, `interval_seconds` the time between two batches. `control` is the socket of pause and resume, by default in
-    /run/peakgate or the user's state folder (a simulation has none); `record` a file of samples to be replayed; `enable_accounting`
-    switches the driver's accounting on, which needs root.
+    `simulate` runs on the simulated NVML (`demo`, or a path; variables after commas: `demo,PID=123,PEAK=61G`), with its spool in a
+    temporary folder; else `spool` is /var/lib/peakgate/agent.db where that can be written, or in the user's state folder. `node` is the
+    host's name. `once` looks once, `duration_seconds` ends the watch, `interval_seconds` is the time between two batches. `control` is the
+    socket of pause and resume, `helper_socket` that of in-process helpers: in /run/peakgate, and nowhere in a simulation. `record` is a
+    file of samples to be replayed; `enable_accounting` switches the driver's accounting on, which needs root. `dcgm_jobs` is
+    dcgm-exporter's job mapping folder, `gpu_numbers` (auto, index or minor) the number that its files and jobstats' are named by.
     """
     try:
         from peakgate.agent.start import start
@@ -54,9 +57,12 @@ def run_agent(
         transport=transport,
         metrics_port=metrics_port,
         interval_seconds=interval_seconds,
+        helper_socket=helper_socket,
         control=control,
         record=record,
         enable_accounting=enable_accounting,
+        dcgm_jobs=dcgm_jobs,
+        gpu_numbers=gpu_numbers,
     )
 
 

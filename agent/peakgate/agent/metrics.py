@@ -6,15 +6,20 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.resident import resident_bytes
 from peakgate.agent.sender import Sender
 from peakgate.agent.spool import Spool
 from peakgate.agent.watcher import Watcher
+
+if TYPE_CHECKING:
+    from peakgate.agent.pod_watch import PodWatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +30,8 @@ class AgentCollector(Collector):
     watcher: Watcher
     spool: Spool
     sender: Sender
+    reports: HelperReports
+    pods: PodWatch | None = None
     wall: Callable[[], float] = time.time
 
     def collect(self) -> Iterator[Metric]:
@@ -34,7 +41,9 @@ class AgentCollector(Collector):
         yield GaugeMetricFamily("peakgate_agent_resident_bytes", "Resident memory of the agent.", value=resident_bytes())
         yield from self._nvml_metrics()
         yield from self._gpu_metrics()
+        yield from self._owner_metrics()
         yield from self._delivery_metrics()
+        yield self._helper_metric()
 
     def _nvml_metrics(self) -> Iterator[Metric]:
         statistics = self.nvml.statistics
@@ -68,6 +77,22 @@ class AgentCollector(Collector):
             strange.add_metric([gpu], used_bytes)
         yield from (watched, state, age, strange)
 
+    def _owner_metrics(self) -> Iterator[Metric]:
+        tracker = self.watcher.tracker
+        refused = float(bool(tracker.refused))
+        yield GaugeMetricFamily("peakgate_agent_attribution_refused", "1 when NVML's pids are not this machine's.", value=refused)
+        if self.pods is None:
+            return
+        idle = GaugeMetricFamily(
+            "peakgate_agent_gpu_held_idle",
+            "1 for a GPU that a container holds and no process uses.",
+            labels=["gpu", "namespace", "pod", "container"],
+        )
+        for gpu, holders in self.pods.idle(list(self.watcher.sampler.gpus), busy=tracker.busy_gpus).items():
+            for holder in holders:
+                idle.add_metric([gpu, holder.namespace, holder.pod, holder.container], 1.0)
+        yield idle
+
     def _delivery_metrics(self) -> Iterator[Metric]:
         delivery = self.sender.delivery
         yield GaugeMetricFamily("peakgate_agent_spool_rows", "Rows and events not yet acknowledged.", value=self._waiting())
@@ -82,6 +107,12 @@ class AgentCollector(Collector):
         dropped.add_metric(["spool_full"], self.spool.dropped_rows)
         dropped.add_metric(["spool_failed"], self.watcher.lost_rows)
         yield dropped
+
+    def _helper_metric(self) -> Metric:
+        heard = CounterMetricFamily("peakgate_agent_helper_reports", "Datagrams of in-process helpers, by outcome.", labels=["outcome"])
+        for outcome, count in list(self.reports.counts.items()):
+            heard.add_metric([outcome], count)
+        return heard
 
     def _waiting(self) -> float:
         try:

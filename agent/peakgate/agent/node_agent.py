@@ -18,7 +18,8 @@ from peakgate.agent.attribution import Attribution
 from peakgate.agent.control import control_socket
 from peakgate.agent.errors import UsageError
 from peakgate.agent.event_thread import EventThread
-from peakgate.agent.jobs_folder import JobsFolder
+from peakgate.agent.hearing import hearing
+from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.metrics import AgentCollector
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.options import Options
@@ -26,6 +27,7 @@ from peakgate.agent.proc import ProcFolder
 from peakgate.agent.recorder import Recorder
 from peakgate.agent.sampler import Sampler
 from peakgate.agent.sender import Sender
+from peakgate.agent.sources import attribution_of, pod_watch_of
 from peakgate.agent.spool import Spool
 from peakgate.agent.tracker import Tracker
 from peakgate.agent.transport import StreamTransport, Transport, UnaryTransport
@@ -34,6 +36,7 @@ from peakgate.agent.wire import NodeIdentity
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
 
 if TYPE_CHECKING:  # absent at run time
+    from peakgate.agent.pod_watch import PodWatch
     from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceAsyncStub
 
 log = structlog.get_logger("peakgate.agent")
@@ -59,10 +62,13 @@ class NodeAgent:
         async with grpc.aio.insecure_channel(self._options.server) as channel:
             stub: TelemetryServiceAsyncStub = TelemetryServiceStub(channel)
             with contextlib.ExitStack() as stack:
-                watcher = self._watcher(asyncio.get_running_loop(), stack)
+                reports = HelperReports(proc=ProcFolder())
+                watcher = self._watcher(asyncio.get_running_loop(), reports, stack)
                 transport = self._transport(stub)
                 sender = self._sender(stub, transport, watcher)
-                stack.enter_context(self._metrics(watcher, sender))
+                pods = stack.enter_context(self._pods())
+                stack.enter_context(self._metrics(watcher, sender, reports, pods))
+                stack.enter_context(hearing(None if self._options.once else self._options.helper_socket, reports))
                 stack.enter_context(self._signals())
                 if self._options.once:
                     await self._look_once(watcher)
@@ -121,9 +127,9 @@ class NodeAgent:
         self._stop.set()
         self._wake.set()
 
-    def _watcher(self, loop: asyncio.AbstractEventLoop, stack: contextlib.ExitStack) -> Watcher:
+    def _watcher(self, loop: asyncio.AbstractEventLoop, reports: HelperReports, stack: contextlib.ExitStack) -> Watcher:
         proc = ProcFolder()
-        attribution = Attribution(cluster=self._options.cluster, proc=proc, jobs=JobsFolder(folder=self._options.jobs_folder))
+        attribution = attribution_of(self._options, proc=proc)
         sampler = Sampler(
             nvml=self._nvml,
             device_period_seconds=self._options.device_period_seconds,
@@ -139,6 +145,7 @@ class NodeAgent:
             stop=self._stop_watching,
             on_urgent=lambda: _from_thread(loop, self._wake.set),
             recorder=self._recorder(attribution, proc, stack),
+            reports=reports.due,
         )
 
     def _recorder(self, attribution: Attribution, proc: ProcFolder, stack: contextlib.ExitStack) -> Recorder | None:
@@ -165,12 +172,25 @@ class NodeAgent:
         )
 
     @contextlib.contextmanager
-    def _metrics(self, watcher: Watcher, sender: Sender) -> Iterator[None]:
+    def _pods(self) -> Iterator[PodWatch | None]:
+        pods = pod_watch_of(self._options)
+        if pods is None:
+            yield None
+            return
+        pods.start()
+        try:
+            yield pods
+        finally:
+            pods.stop()
+
+    @contextlib.contextmanager
+    def _metrics(self, watcher: Watcher, sender: Sender, reports: HelperReports, pods: PodWatch | None) -> Iterator[None]:
         if self._options.metrics_port is None:
             yield
             return
         registry = CollectorRegistry()
-        registry.register(AgentCollector(nvml=self._nvml, watcher=watcher, spool=self._spool, sender=sender))
+        collector = AgentCollector(nvml=self._nvml, watcher=watcher, spool=self._spool, sender=sender, reports=reports, pods=pods)
+        registry.register(collector)
         try:
             server, thread = start_http_server(self._options.metrics_port, registry=registry)
         except OSError as error:

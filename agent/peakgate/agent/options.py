@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peakgate.agent.errors import UsageError
+from peakgate.agent.gpu_numbers import NUMBERS
+from peakgate.agent.helper_socket import HELPER_SOCKET
 from peakgate.agent.jobs_folder import JOBS_FOLDER
 from peakgate.agent.sampler import DEVICE_PERIOD_SECONDS, PROCESS_PERIOD_SECONDS
+from peakgate.agent.site_folders import JOBSTATS_FOLDER
 
+KUBELET_SOCKET = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
 TRANSPORTS = ("unary", "stream")
 DEFAULT_INTERVAL_SECONDS = 30.0
 LAST_DRAIN_SECONDS = 4.0
@@ -41,6 +45,16 @@ class Options:
     device_period_seconds: float = DEVICE_PERIOD_SECONDS
     process_period_seconds: float = PROCESS_PERIOD_SECONDS
     jobs_folder: Path = JOBS_FOLDER
+    jobstats_folder: Path | None = JOBSTATS_FOLDER
+    """Read while it exists; None: never."""
+    dcgm_folder: Path | None = None
+    """The folder that dcgm-exporter is given by --hpc-job-mapping-dir."""
+    gpu_numbers: str = "auto"
+    """Which number of a GPU the files of these two folders are named by: a word of gpu_numbers.NUMBERS."""
+    kubelet_socket: Path | None = KUBELET_SOCKET
+    """Asked where its folder exists at the start; None: never."""
+    helper_socket: Path | None = HELPER_SOCKET
+    """Where the in-process helper's datagrams come in; None: nowhere."""
     control: Path | None = None
     """Where `pause` and `resume` reach the agent; None: not at all."""
     record: Path | None = None
@@ -51,6 +65,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:
             raise UsageError(f"transport {self.transport!r} is not known", remedy=f"Use one of: {', '.join(TRANSPORTS)}")
+        if self.gpu_numbers not in NUMBERS:
+            raise UsageError(f"gpu_numbers {self.gpu_numbers!r} is not known", remedy=f"Use one of: {', '.join(NUMBERS)}")
         for name in ("interval_seconds", "last_drain_seconds", "device_period_seconds", "process_period_seconds", "duration_seconds"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):

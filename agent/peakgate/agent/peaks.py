@@ -101,7 +101,7 @@ class PeakRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEvent:
-    """The end of a job attempt on this node. `event` is finished, or failed when a GPU was lost under it."""
+    """The end of a job attempt on this node. `event` is finished; failed when a GPU was lost under it; oom when its helper told so last."""
 
     cluster: str
     job: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +28,7 @@ from peakgate.agent.samples import (
     XidSample,
 )
 from peakgate.agent.tracker import Changes, Tracker
+from peakgate.agent.trainings import Attempt
 
 KINDS: Mapping[str, Callable[..., Sample]] = MappingProxyType(
     {kind.__name__: kind for kind in (AccountingSample, DeviceSample, GpuGone, ProcessSample, ReadFailed, XidSample)}
@@ -60,9 +61,14 @@ class _RecordedAttribution(Attribution):
     def __init__(self, proc: ProcFolder) -> None:
         super().__init__(cluster="", proc=proc, jobs=JobsFolder(folder=Path("/nonexistent")))
         self.recorded: dict[int, Owner] = {}
+        self.several: set[Attempt] = set()
 
-    def owner_of(self, *, gpu_uuid: str, process: ProcessId) -> Owner:  # noqa: ARG002
-        return self.recorded.get(process.pid, Owner(cluster=""))
+    def owners_on(self, gpu_uuid: str, processes: Iterable[ProcessId]) -> dict[ProcessId, Owner]:  # noqa: ARG002
+        return {process: self.recorded.get(process.pid, Owner(cluster="")) for process in processes}
+
+    def are_several(self, attempt: Attempt) -> bool:
+        """Only trainings after the first have a step."""
+        return attempt in self.several
 
     def forget(self, *, gpu_uuid: str, process: ProcessId) -> None:
         """Nothing was read."""
@@ -79,6 +85,7 @@ def replay(path: Path) -> tuple[list[PeakRow], list[JobEvent]]:
         if isinstance(line.sample, ProcessSample):
             proc.starts = dict(line.starts)
         attribution.recorded |= line.owners
+        attribution.several |= {owner.attempt for owner in line.owners.values() if owner.step}
         changes: Changes = tracker.take(line.sample)
         rows |= {row.key: row for row in changes.rows}
         events += changes.events

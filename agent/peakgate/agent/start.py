@@ -16,6 +16,7 @@ import structlog
 
 from peakgate.agent.control import default_control
 from peakgate.agent.errors import BAD_USAGE, AgentError, UsageError
+from peakgate.agent.helper_socket import HELPER_SOCKET
 from peakgate.agent.node_agent import NodeAgent
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_module import load_pynvml
@@ -42,6 +43,9 @@ def start(
     control: Path | None,
     record: Path | None,
     enable_accounting: bool,
+    dcgm_jobs: Path | None,
+    gpu_numbers: str,
+    helper_socket: Path | None,
 ) -> int:
     """See `peakgate.agent.main.run_agent`."""
     log_to_stderr()
@@ -62,9 +66,12 @@ def start(
                 transport=transport,
                 metrics_port=metrics_port,
                 interval_seconds=interval_seconds,
+                helper_socket=helper_socket or (None if simulate else HELPER_SOCKET),
                 control=control,
                 record=record,
                 enable_accounting=enable_accounting,
+                dcgm_folder=dcgm_jobs,
+                gpu_numbers=gpu_numbers,
             )
         except UsageError as error:
             log.error("agent not started", problem=str(error))  # noqa: TRY400 (a person reads it)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import random
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
 from peakgate.agent.errors import NvmlError
+from peakgate.agent.helper_reports import FindProcess, HelperSample
 from peakgate.agent.hold import Hold
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.peaks import JobEvent, PeakRow
 from peakgate.agent.reactions import Reaction
 from peakgate.agent.recorder import Recorder
 from peakgate.agent.sampler import Sampler
+from peakgate.agent.samples import Gpu
 from peakgate.agent.spool import Spool
 from peakgate.agent.tracker import Changes, Tracker
 
@@ -42,6 +44,7 @@ class Watcher:
         on_urgent: Callable[[], None] = lambda: None,
         uniform: Callable[[float, float], float] = random.uniform,
         recorder: Recorder | None = None,
+        reports: Callable[[FindProcess, Mapping[str, Gpu]], Iterable[HelperSample]] = lambda *_: (),
     ) -> None:
         self._nvml = nvml
         self.sampler = sampler
@@ -51,6 +54,7 @@ class Watcher:
         self._on_urgent = on_urgent
         self._uniform = uniform
         self._recorder = recorder
+        self._reports = reports
         self._was_up = False
         self.hold = Hold()
         """Asks this thread to leave NVML alone for a while."""
@@ -107,6 +111,8 @@ class Watcher:
 
     def look(self) -> None:
         """Reads what is due and writes down what it brought."""
+        for told in self._reports(self.tracker.find, self.sampler.gpus):
+            self._write(self.tracker.hear(told))
         for sample in self.sampler.poll():
             if self._recorder:
                 self._recorder.write(sample)

@@ -87,12 +87,24 @@ class ProcTree:
         self.root = root
 
     def add(
-        self, pid: int, *, start_ticks: int = 100, cgroup: str = "", environment: dict[str, str] | None = None, uid: int = 1000
+        self,
+        pid: int,
+        *,
+        start_ticks: int = 100,
+        cgroup: str = "",
+        environment: dict[str, str] | None = None,
+        uid: int = 1000,
+        parent: int = 0,
+        group: int = 0,
+        session: int = 0,
+        executable: str = "/usr/bin/python3.11",
     ) -> None:
         """A process, in place of any that had this pid."""
         folder = self.root / str(pid)
         folder.mkdir(parents=True, exist_ok=True)
-        fields = ["S", *["0"] * 18, str(start_ticks), *["0"] * 30]
+        fields = ["S", str(parent), str(group), str(session), *["0"] * 15, str(start_ticks), *["0"] * 30]
+        (folder / "exe").unlink(missing_ok=True)
+        (folder / "exe").symlink_to(executable)
         (folder / "stat").write_text(f"{pid} (a (strange) name) {' '.join(fields)}\n")
         (folder / "status").write_text(f"Name:\ttrain\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
         (folder / "cgroup").write_text(cgroup)

@@ -12,8 +12,14 @@ from tests.unit.agent.builders import GPU, ONE_GPU, SimulatedNode
 from tests.unit.agent.test_watcher import TRAINER, a_watcher
 
 from peakgate.agent.errors import UsageError
+from peakgate.agent.helper_reports import HelperReports
+from peakgate.agent.helper_socket import Datagram
+from peakgate.agent.kubelet import Kubelet
 from peakgate.agent.metrics import AgentCollector
 from peakgate.agent.options import Options
+from peakgate.agent.pod_devices import Holder, Holdings
+from peakgate.agent.pod_watch import PodWatch
+from peakgate.agent.proc import ProcFolder
 from peakgate.agent.sender import Sender
 from peakgate.agent.simulated.library import SimulatedNvml
 
@@ -82,14 +88,26 @@ def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> N
     sender = Sender(spool=spool, transport=None, stub=None, node=None, interval_seconds=1.0)  # type: ignore[arg-type]  # only its counters
     sender.delivery.refused["PEAK_ABOVE_CARD"] += 2
     registry = CollectorRegistry()
-    registry.register(AgentCollector(nvml=node.nvml, watcher=watcher, spool=spool, sender=sender))
+    pods = PodWatch(kubelet=Kubelet(socket=tmp_path / "kubelet.sock"))
+    pods._holdings = Holdings({GPU: frozenset({Holder(namespace="research", pod="train-0", container="trainer")})})
+    reports = HelperReports(proc=ProcFolder())
+    reports.take(Datagram(pid=7, uid=0, gid=0, content=b"no report"))
+    registry.register(AgentCollector(nvml=node.nvml, watcher=watcher, spool=spool, sender=sender, reports=reports, pods=pods))
+    holder = (("gpu", GPU), ("namespace", "research"), ("pod", "train-0"), ("container", "trainer"))
     want = {
+        ("peakgate_agent_attribution_refused", ()): 0.0,
+        ("peakgate_agent_gpu_held_idle", holder): None,
         ("peakgate_agent_up", ()): 0.0,
         ("peakgate_agent_gpu_watched", (("gpu", GPU),)): 1.0,
         ("peakgate_agent_unattributed_bytes", (("gpu", GPU),)): 0.0,
         ("peakgate_agent_spool_rows", ()): 2.0,
         ("peakgate_agent_dropped_total", (("reason", "PEAK_ABOVE_CARD"),)): 2.0,
+        ("peakgate_agent_helper_reports_total", (("outcome", "bad"),)): 1.0,
+        ("peakgate_agent_helper_reports_total", (("outcome", "taken"),)): 0.0,
         ("peakgate_agent_nvml_calls_total", (("function", "nvmlDeviceGetCount"),)): 1.0,
     }
     assert {key: registry.get_sample_value(key[0], dict(key[1])) for key in want} == want
+    watcher.tracker._open.clear()
+    assert registry.get_sample_value("peakgate_agent_gpu_held_idle", dict(holder)) == 1.0
+    pods.stop()
     spool.close()

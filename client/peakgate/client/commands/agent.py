@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -20,6 +20,14 @@ class Transport(StrEnum):
 
     stream = "stream"
     unary = "unary"
+
+
+class GpuNumbers(StrEnum):
+    """Which number of a GPU a file is named by."""
+
+    AUTO = "auto"
+    INDEX = "index"
+    MINOR = "minor"
 
 
 agent = typer.Typer(invoke_without_command=True, no_args_is_help=False)
@@ -52,8 +60,19 @@ Record = Annotated[Path | None, typer.Option(metavar="FILE", help="Write every s
 EnableAccounting = Annotated[
     bool, typer.Option("--enable-accounting", help="Switch the driver's accounting on, which keeps exact peaks; needs root.")
 ]
+DcgmJobs = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Jobs of GPUs as dcgm-exporter reads them (--hpc-job-mapping-dir).")]
+NumbersOfGpus = Annotated[
+    GpuNumbers, typer.Option(help="What such files are named by: place in nvidia-smi, number in /dev/nvidiaN, or whichever is the same.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 Timeout = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="Wait at most so long.")]
+
+HelperSocket = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Socket for trainings that report themselves. Default: /run/peakgate/agent.sock; none in a simulation."
+    ),
+]
 
 
 @agent.callback()
@@ -70,32 +89,53 @@ def run(
     transport: TransportForm = Transport.unary,
     metrics_port: MetricsPort = None,
     interval: Interval = 30.0,
+    helper_socket: HelperSocket = None,
     control: Control = None,
     record: Record = None,
     enable_accounting: EnableAccounting = False,
+    dcgm_jobs: DcgmJobs = None,
+    gpu_numbers: NumbersOfGpus = GpuNumbers.AUTO,
 ) -> None:
     """Reports the highest GPU memory of each job on this node; or, with a verb, helps to run such a node."""
     if context.invoked_subcommand:
         return
     with agent_part():
         from peakgate.agent.main import run_agent
-    raise typer.Exit(
-        run_agent(
-            server=server,
-            simulate=simulate,
-            node=node,
-            cluster=cluster,
-            spool=spool,
-            once=once,
-            duration_seconds=duration,
-            transport=transport.value,
-            metrics_port=metrics_port,
-            interval_seconds=interval,
-            control=control,
-            record=record,
-            enable_accounting=enable_accounting,
-        )
-    )
+    options: dict[str, object] = {
+        "server": server,
+        "simulate": simulate,
+        "node": node,
+        "cluster": cluster,
+        "spool": spool,
+        "once": once,
+        "duration_seconds": duration,
+        "transport": transport.value,
+        "metrics_port": metrics_port,
+        "interval_seconds": interval,
+        "helper_socket": helper_socket,
+        "control": control,
+        "record": record,
+        "enable_accounting": enable_accounting,
+        "dcgm_jobs": dcgm_jobs,
+        "gpu_numbers": gpu_numbers.value,
+    }
+    if not once and duration is None:
+        _become_the_agent(options)
+    raise typer.Exit(run_agent(**options))  # type: ignore[arg-type]  # the options above
+
+
+def _become_the_agent(options: dict[str, object]) -> NoReturn:
+    """A process that lives for months does without this command's parser and tables, a sixth of its memory."""
+    import json
+    import os
+    import sys
+    from contextlib import suppress
+
+    written = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    for stream in (0, 1, 2):
+        with suppress(OSError):  # a closed one stays closed
+            os.set_inheritable(stream, True)
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "peakgate.agent", json.dumps(written)])  # noqa: S606 (our own arguments)
 
 
 @agent.command("once")
