@@ -11,9 +11,17 @@ from peakgate.agent.record import Record
 
 def a_record(pid: int, gpu_uuid: str = GPU) -> Record:
     """A record that has ended."""
-    times = {"peak_time": 0.0, "first_time": 0.0, "last_time": 0.0}
-    key = a_key(pid=pid, gpu_uuid=gpu_uuid)
-    return Record(key=key, gpu=a_gpu(gpu_uuid), uid=1000, peak_bytes=1, quality=Quality(usable_bytes=1), ended=True, **times)
+    return Record(
+        key=a_key(pid=pid, gpu_uuid=gpu_uuid),
+        gpu=a_gpu(gpu_uuid),
+        uid=1000,
+        peak_bytes=1,
+        peak_time=0.0,
+        first_time=0.0,
+        last_time=0.0,
+        quality=Quality(usable_bytes=1),
+        ended=True,
+    )
 
 
 def test_the_newest_of_a_gpu_come_first() -> None:
