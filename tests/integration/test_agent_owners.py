@@ -7,11 +7,12 @@ import json
 import os
 import shutil
 import signal
+import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.integration.agent_service import RecordingService, an_agent, serving, until
+from tests.integration.agent_service import RecordingService, a_process, an_agent, serving, until
 from tests.unit.agent.pod_resources_api import KubeletService, a_container, a_pod
 from tests.unit.agent.pod_resources_api import serving as serving_kubelet
 
@@ -66,6 +67,23 @@ async def test_a_sweep_under_one_prediction_reaches_the_service_as_several(tmp_p
     assert {(peak.pid, peak.peak_bytes / GIB) for peak in rows if peak.source == "sampled"} == {(0, 1), (0, 2), (pids[0], 1), (pids[1], 2)}
     assert [row for row in rows if "several" not in row.flags] == []
     assert len({peak.step for peak in rows}) == 2
+
+
+@pytest.mark.parametrize("duration", [["--duration", "2.5"], []], ids=["for a while", "until it is stopped"])
+async def test_the_command_reads_the_folder_of_dcgm_exporter(tmp_path: Path, duration: list[str]) -> None:
+    """`--dcgm-jobs` reaches the agent in both forms that the command starts it in; the job is the one whose file names the GPU."""
+    service = RecordingService()
+    folder = tmp_path / "mapping"
+    folder.mkdir()
+    (folder / "0").write_text("402\n")
+    async with a_process("sleep", "120") as trainer, serving(service) as port:
+        places = ["--spool", str(tmp_path / "agent.db"), "--dcgm-jobs", str(folder), "--gpu-numbers", "index"]
+        options = ["--server", f"127.0.0.1:{port}", "--simulate", scenario(tmp_path, trainer.pid), "--interval", "0.3", *places, *duration]
+        async with a_process(str(Path(sys.executable).with_name("peakgate")), "agent", *options) as agent:
+            await until(lambda: any(peak.job for batch in service.batches for peak in batch.peaks))
+            agent.terminate()
+            await agent.wait()
+    assert {peak.job for batch in service.batches for peak in batch.peaks} == {"402"}
 
 
 async def test_a_gpu_that_a_pod_holds_and_does_not_use_is_seen(tmp_path: Path, unused_tcp_port: int) -> None:

@@ -12,6 +12,7 @@ import structlog
 
 from peakgate.agent.errors import NvmlError
 from peakgate.agent.nvml import Nvml
+from peakgate.agent.nvml_codes import NO_PERMISSION
 from peakgate.agent.pace import Pace
 from peakgate.agent.reactions import WHOLE_NODE
 from peakgate.agent.samples import Accounted, Gpu
@@ -19,6 +20,7 @@ from peakgate.agent.samples import Accounted, Gpu
 PERIOD_SECONDS = 60.0
 """The mode is lost when the driver is unloaded, so it is looked at as often."""
 ASK_AGAIN_SECONDS = 3.0
+NEEDS_ROOT = "Only root switches accounting on: run nvidia-smi --accounting-mode=1 as root, and leave --enable-accounting out"
 
 log = structlog.get_logger("peakgate.agent.accounting")
 
@@ -39,6 +41,7 @@ class AccountingWatch:
         self._pace = Pace(period_seconds=PERIOD_SECONDS, uniform=uniform)
         self._listed: dict[str, frozenset[int]] = {}
         self._departed: list[_Departed] = []
+        self._said: set[tuple[str, int]] = set()
         self.accounting_gpus: frozenset[str] = frozenset()
         """Where the driver accounts, by UUID."""
 
@@ -93,6 +96,11 @@ class AccountingWatch:
             yield gpu, (found,)
 
     def _note(self, gpu: Gpu, error: NvmlError) -> None:
+        """A failure is logged once until it changes."""
         if error.reaction in WHOLE_NODE:
             raise error
-        log.warning("accounting not read", gpu=gpu.uuid, problem=str(error))
+        if (gpu.uuid, error.code) in self._said:
+            return
+        self._said.add((gpu.uuid, error.code))
+        remedy = NEEDS_ROOT if error.code == NO_PERMISSION else error.remedy
+        log.warning("accounting not read", gpu=gpu.uuid, problem=error.message, remedy=remedy)

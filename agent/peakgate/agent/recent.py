@@ -23,10 +23,14 @@ class RecentlyEnded:
 
     def add(self, records: Iterable[Record], moment: float) -> None:
         """Records that ended now."""
+        self._forget_old(moment)
         self._records.extend((moment, record) for record in records)
 
     def on(self, gpu_uuid: str, moment: float) -> Iterator[Record]:
         """Those of a GPU, newest first."""
+        self._forget_old(moment)
+        return (record for _, record in reversed(self._records) if record.key.gpu_uuid == gpu_uuid)
+
+    def _forget_old(self, moment: float) -> None:
         while self._records and moment - self._records[0][0] > KEPT_SECONDS:
             self._records.popleft()
-        return (record for _, record in reversed(self._records) if record.key.gpu_uuid == gpu_uuid)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.unit.agent.builders import GPU, ONE_GPU, SimulatedNode
+from tests.unit.agent.builders import GPU, ONE_GPU, START, SimulatedNode
 from tests.unit.agent.test_watcher import TRAINER, a_watcher
 
 from peakgate.agent.errors import UsageError
@@ -92,13 +92,20 @@ def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> N
     pods._holdings = Holdings({GPU: frozenset({Holder(namespace="research", pod="train-0", container="trainer")})})
     reports = HelperReports(proc=ProcFolder())
     reports.take(Datagram(pid=7, uid=0, gid=0, content=b"no report"))
-    registry.register(AgentCollector(nvml=node.nvml, watcher=watcher, spool=spool, sender=sender, reports=reports, pods=pods))
+    registry.register(AgentCollector(nvml=node.nvml, watcher=watcher, spool=spool, sender=sender, reports=reports, pods=pods, wall=lambda: START + 40))
     holder = (("gpu", GPU), ("namespace", "research"), ("pod", "train-0"), ("container", "trainer"))
     want = {
         ("peakgate_agent_attribution_refused", ()): 0.0,
         ("peakgate_agent_gpu_held_idle", holder): None,
         ("peakgate_agent_up", ()): 0.0,
+        ("peakgate_agent_paused", ()): 0.0,
         ("peakgate_agent_gpu_watched", (("gpu", GPU),)): 1.0,
+        ("peakgate_agent_gpu_state", (("gpu", GPU), ("state", "watched"))): 1.0,
+        ("peakgate_agent_gpu_state", (("gpu", GPU), ("state", "lost"))): 0.0,
+        ("peakgate_agent_sample_age_seconds", (("gpu", GPU),)): 0.0,
+        ("peakgate_agent_process_period_seconds", ()): 1.0,
+        ("peakgate_agent_process_lists_ratio", ()): 0.0,
+        ("peakgate_agent_spool_oldest_seconds", ()): 40.0,
         ("peakgate_agent_unattributed_bytes", (("gpu", GPU),)): 0.0,
         ("peakgate_agent_spool_rows", ()): 2.0,
         ("peakgate_agent_dropped_total", (("reason", "PEAK_ABOVE_CARD"),)): 2.0,
@@ -107,6 +114,9 @@ def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> N
         ("peakgate_agent_nvml_calls_total", (("function", "nvmlDeviceGetCount"),)): 1.0,
     }
     assert {key: registry.get_sample_value(key[0], dict(key[1])) for key in want} == want
+    resident = registry.get_sample_value("peakgate_agent_resident_bytes")
+    assert resident is not None
+    assert 10 << 20 < resident < 1 << 30
     watcher.tracker._open.clear()
     assert registry.get_sample_value("peakgate_agent_gpu_held_idle", dict(holder)) == 1.0
     pods.stop()

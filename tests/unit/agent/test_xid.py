@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,10 @@ from structlog.testing import capture_logs
 from tests.unit.agent.builders import GIB, GPU, ONE_GPU, OTHER_GPU, START, TWO_GPUS, SimulatedNode, a_gpu, a_list
 from tests.unit.agent.test_tracker import Node
 
+from peakgate.agent.event_thread import EventThread
+from peakgate.agent.nvml_events import EventKind, NvmlEvent
 from peakgate.agent.peaks import NO_FLAGS, Flag
-from peakgate.agent.samples import Sample, XidSample
+from peakgate.agent.samples import GpuGone, Sample, XidSample
 from peakgate.agent.simulated.library import SimulatedNvml
 from peakgate.agent.xid import HARDWARE_XIDS, is_hardware
 
@@ -80,6 +82,33 @@ def test_a_change_of_the_mig_layout_is_looked_at_at_once(simulated: SimulatedNvm
     patiently(node, lambda _: new in node.sampler.gpus)
     node.sampler.close()
     assert node.now < 20
+
+
+class Said(EventThread):
+    """A thread's place: the simulated library knows no other events than Xid errors and MIG changes."""
+
+    def __init__(self, *events: NvmlEvent) -> None:
+        self._events = list(events)
+
+    def follow(self) -> None:
+        """Listens to nobody."""
+
+    def collect(self) -> Iterator[NvmlEvent]:
+        """Each event once."""
+        while self._events:
+            yield self._events.pop()
+
+
+def test_a_gpu_that_says_it_is_unavailable_is_lost(simulated: SimulatedNvml) -> None:
+    """Without a call that fails first; it is found again at the next look around if it answers."""
+    node = SimulatedNode(simulated, TWO_GPUS)
+    node.run(4)
+    node.sampler._events = Said(NvmlEvent(kind=EventKind.GPU_UNAVAILABLE, physical_uuid=OTHER_GPU))
+    samples = node.run(6)
+    assert [sample.gpu.uuid for sample in samples if isinstance(sample, GpuGone)] == [OTHER_GPU]
+    assert set(node.sampler.lost) == {OTHER_GPU}
+    node.run(80)
+    assert set(node.sampler.gpus) == {GPU, OTHER_GPU}
 
 
 def test_a_set_that_cannot_be_waited_for_is_said_once(simulated: SimulatedNvml) -> None:
