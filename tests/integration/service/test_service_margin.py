@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from tests.databases import Database
 
 from peakgate.v1 import calibration_service_pb2 as calibration_pb
 from peakgate.v1 import prediction_service_pb2 as pb
@@ -109,14 +108,12 @@ async def test_an_out_of_memory_raises_the_bound(service: Any, a_job: AJob) -> N
     assert (await service.predictions.ListPredictions(pb.ListPredictionsRequest())).predictions[-1].state == "oom"
 
 
-async def test_the_worst_gpu_counts(service: Any, a_job: AJob, tmp_path: Path) -> None:
+async def test_the_worst_gpu_counts(service: Any, a_job: AJob, database: Database) -> None:
     """Eight GPUs are one observation, that of the highest."""
     before = await predicted(service, a_job)
     peaks = [a_peak(before.prediction, before.peak.device_bytes + index, gpu_uuid=f"{GPU}{index}", ended=True) for index in range(8)]
     await service.telemetry.ReportPeaks(a_batch(*peaks))
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        assert connection.execute("SELECT observed_bytes, learned FROM observations").fetchall() == [(before.peak.device_bytes + 7, 1)]
-    connection.close()
+    assert database.rows("SELECT observed_bytes, learned FROM observations") == [(before.peak.device_bytes + 7, 1)]
 
 
 async def test_duplicates_late_rows_and_replays_change_nothing(service: Any, a_job: AJob) -> None:
@@ -175,13 +172,11 @@ async def test_an_unknown_event_is_refused(service: Any, refusal: Any) -> None:
     assert "finished" in refusal(caught.value).fields["event"]
 
 
-async def test_peaks_of_an_unknown_prediction_are_kept_and_teach_nothing(service: Any, tmp_path: Path) -> None:
+async def test_peaks_of_an_unknown_prediction_are_kept_and_teach_nothing(service: Any, database: Database) -> None:
     """The id comes from a job's environment, which anybody can set."""
     acknowledged = await service.telemetry.ReportPeaks(a_batch(a_peak("predictions/forged", 1e9, ended=True)))
     assert acknowledged.stored == 1
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        assert connection.execute("SELECT count(*) FROM observations").fetchone() == (0,)
-    connection.close()
+    assert database.count("observations") == 0
 
 
 async def test_a_stream_answers_each_batch_in_order(service: Any, a_job: AJob) -> None:
@@ -238,14 +233,14 @@ async def test_a_restart_keeps_the_margin(start_service: Any, a_job: AJob) -> No
     assert answer.calibration == want_answer.calibration
 
 
-async def test_an_end_that_was_stored_and_not_learned_is_learned_at_the_next_start(start_service: Any, a_job: AJob, tmp_path: Path) -> None:
+async def test_an_end_that_was_stored_and_not_learned_is_learned_at_the_next_start(
+    start_service: Any, a_job: AJob, database: Database
+) -> None:
     """As after a crash between the commit of the peaks and that of the margin."""
     async with start_service() as first:
         before = await predicted(first, a_job)
         await first.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 1.2)))
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        connection.execute("UPDATE peaks SET ended = 1")
-    connection.close()
+    database.run("UPDATE peaks SET ended = 1")
     async with start_service() as second:
         assert (await predicted(second, a_job)).peak.bound_bytes > before.peak.bound_bytes
 
@@ -280,7 +275,7 @@ async def test_an_implausible_peak_is_quarantined_with_its_reason(service: Any, 
     assert kept_out[0].message
 
 
-def test_a_killed_service_loses_nothing_that_it_acknowledged(run_service: Any, a_job: AJob, tmp_path: Path) -> None:
+def test_a_killed_service_loses_nothing_that_it_acknowledged(run_service: Any, a_job: AJob) -> None:
     """kill -9 right after each acknowledgement; the batch without one is sent again, and changes nothing twice."""
     with run_service() as running, grpc.insecure_channel(running.grpc) as channel:
         answer = PredictionServiceStub(channel).Predict(pb.PredictRequest(job=a_job(framework="huggingface", micro_batch_size=4)))

@@ -1,9 +1,8 @@
-"""The store on a real SQLite file, and its statements for PostgreSQL."""
+"""The store on real databases of both kinds, and what holds for a SQLite file alone."""
 
 from __future__ import annotations
 
 import dataclasses
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,11 +11,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Dialect
-from sqlalchemy.dialects import postgresql
+from tests.databases import Database
 
 from peakgate.server.errors import PeakgateError
-from peakgate.server.store import peaks as peak_statements
 from peakgate.server.store.engine import open_engine, refuse_network_file_system
 from peakgate.server.store.migrate import upgrade
 from peakgate.server.store.records import EventRow, PeakRow, PredictionContent, PredictionRow
@@ -27,9 +24,9 @@ HOUR_US = 3_600_000_000
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    """A store on a new file."""
-    opened = open_store(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+def store(database: Database) -> Iterator[SqlStore]:
+    """A store on a new database."""
+    opened = open_store(database.url)
     yield opened
     opened.close()
 
@@ -85,40 +82,25 @@ def a_peak(**changes: object) -> PeakRow:
     return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
 
 
-def read_peaks(path: Path) -> list[tuple[object, ...]]:
-    """Every column of every peak, in the order of the key."""
-    with sqlite3.connect(path) as connection:
-        found = connection.execute("SELECT * FROM peaks ORDER BY gpu_uuid, pid").fetchall()
-    connection.close()
-    return found
+def test_the_migrations_make_the_tables(database: Database) -> None:
+    """What the code declares and what a database gets are the same; a second run changes nothing."""
+    assert upgrade(database.url) == upgrade(database.url)
+    with database.connected() as connection:
+        assert compare_metadata(MigrationContext.configure(connection, opts={"compare_server_default": True}), metadata) == []
 
 
-def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
-    """What the code declares and what a database gets are the same."""
-    url = f"sqlite:///{tmp_path / 'store.sqlite3'}"
-    assert upgrade(url) == upgrade(url)
-    engine = open_engine(url)
-    with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-    engine.dispose()
-
-
-def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+def test_a_database_of_a_newer_version_is_refused(database: Database) -> None:
     """Older code would misread it."""
-    path = tmp_path / "store.sqlite3"
-    upgrade(f"sqlite:///{path}")
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
+    upgrade(database.url)
+    database.run("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(PeakgateError, match="newer version"):
-        upgrade(f"sqlite:///{path}")
+        upgrade(database.url)
 
 
-def test_a_write_ahead_log_is_used(tmp_path: Path, store: SqlStore) -> None:
-    """Readers do not wait for the writer."""
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    connection.close()
+@pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)
+def test_a_write_ahead_log_is_used(database: Database, store: SqlStore) -> None:
+    """Readers of a file do not wait for the writer."""
+    assert database.rows("PRAGMA journal_mode") == [("wal",)]
     store.ping()
 
 
@@ -166,14 +148,12 @@ def test_a_repeated_row_or_request_changes_nothing(store: SqlStore) -> None:
     assert list(store.request_ids()) == ["r"]
 
 
-def test_peaks_are_merged_field_by_field(store: SqlStore, tmp_path: Path) -> None:
+def test_peaks_are_merged_field_by_field(store: SqlStore, database: Database) -> None:
     """The maximum with its moment, the first and last time, flags united, an end never taken back."""
     store.merge_peaks([a_peak(peak_bytes=70, peak_us=7, first_us=6, last_us=8, flags=1, ended=1, samples=3)])
     store.merge_peaks([a_peak(peak_bytes=50, peak_us=9, first_us=4, last_us=9, flags=4, source="torch", samples=2)])
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        columns = "peak_bytes, peak_us, first_us, last_us, flags, ended, source, samples"
-        assert connection.execute(f"SELECT {columns} FROM peaks").fetchall() == [(70, 7, 4, 9, 5, 1, "sampled", 3)]
-    connection.close()
+    columns = "peak_bytes, peak_us, first_us, last_us, flags, ended, source, samples"
+    assert database.rows(f"SELECT {columns} FROM peaks") == [(70, 7, 4, 9, 5, 1, "sampled", 3)]
 
 
 PEAKS = st.builds(
@@ -190,21 +170,16 @@ PEAKS = st.builds(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batch=st.lists(PEAKS, min_size=1, max_size=8), data=st.data())
-def test_order_duplicates_and_batches_do_not_matter(batch: list[PeakRow], data: st.DataObject, tmp_path: Path) -> None:
-    """Delivered in any order, twice, in batches or alone: the same rows but for the moment of equal peaks."""
+def test_order_duplicates_and_batches_do_not_matter(batch: list[PeakRow], data: st.DataObject, database: Database, store: SqlStore) -> None:
+    """Delivered in any order, twice, in batches or alone, and one key more than once in a batch: the same rows."""
     shuffled = data.draw(st.permutations(batch + batch))
     found = []
-    for name, batches in (("a", [batch]), ("b", [[row] for row in shuffled])):
-        path = tmp_path / f"{name}.sqlite3"
-        path.unlink(missing_ok=True)
-        store = open_store(f"sqlite:///{path}")
+    for batches in ([batch], [[row] for row in shuffled], [shuffled]):
+        database.run("DELETE FROM peaks")
         for rows in batches:
             store.merge_peaks(rows)
-        store.close()
-        found.append(read_peaks(path))
-        for leftover in tmp_path.glob(f"{name}.sqlite3*"):
-            leftover.unlink()
-    assert found[0] == found[1]
+        found.append(database.rows("SELECT * FROM peaks ORDER BY gpu_uuid, pid"))
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_gpu_that_falls_silent_is_waited_for(store: SqlStore) -> None:
@@ -216,20 +191,9 @@ def test_a_gpu_that_falls_silent_is_waited_for(store: SqlStore) -> None:
     assert [(attempt.prediction, len(attempt.peaks)) for attempt in due] == [("predictions/0", 2)]
 
 
-def test_the_merge_is_spelled_for_postgresql_too() -> None:
-    """No word of SQLite's own in the statement that every agent's batch runs."""
-    statement = peak_statements._merged(postgresql.insert(peaks))
-    dialect: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
-    text = str(statement.compile(dialect=dialect))
-    assert "ON CONFLICT (cluster, node, gpu_uuid, job, restart, prediction, pid, pid_start_ticks) DO UPDATE" in text
-    assert "CASE WHEN (excluded.peak_bytes > peaks.peak_bytes)" in text
-
-
-def test_a_broken_database_is_an_error_with_a_reason(tmp_path: Path, store: SqlStore) -> None:
+def test_a_broken_database_is_an_error_with_a_reason(database: Database, store: SqlStore) -> None:
     """STORE_UNAVAILABLE, whatever SQLAlchemy raised."""
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        connection.execute("DROP TABLE peaks")
-    connection.close()
+    database.run("DROP TABLE peaks")
     with pytest.raises(PeakgateError) as caught:
         store.merge_peaks([a_peak()])
     assert caught.value.reason == "STORE_UNAVAILABLE"

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
+from peakgate.server.store.postgresql import Lock, take
 from peakgate.server.store.records import CalibrationRow, ObservationRow
 from peakgate.server.store.session import insert_for
 from peakgate.server.store.tables import calibrations, observations
@@ -26,6 +27,8 @@ def apply(connection: Connection, observation: ObservationRow, new: CalibrationR
 
     False, with nothing written, when the observation was applied before or another replica has moved the calibration on.
     """
+    if new is not None:
+        take(connection, Lock.CALIBRATION)
     if new is not None and _active_sequence(connection) != expected_sequence:
         return False
     values = asdict(observation) | {"learned": int(observation.learned)}
@@ -48,6 +51,7 @@ def add(connection: Connection, new: CalibrationRow) -> int:
 
 def promote(connection: Connection, sequence: int) -> None:
     """Makes a stored version the active one."""
+    take(connection, Lock.CALIBRATION)
     _retire(connection)
     connection.execute(update(calibrations).where(calibrations.c.sequence == sequence).values(state="active"))
 

@@ -13,18 +13,22 @@ from peakgate.server.errors import PeakgateError
 
 Insert = postgresql.Insert | sqlite.Insert
 
+READING: dict[str, dict[str, object]] = {"postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}}
+"""What a reading transaction begins with, so that its statements see one state; SQLite's see one as they are."""
+
 
 class Sessions:
     """Transactions on one engine."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._reader = engine.execution_options(**READING.get(engine.dialect.name, {}))
         self._writer = engine.execution_options(peakgate_writes=True)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A consistent view. Raises STORE_UNAVAILABLE."""
-        with _translated(), self._engine.begin() as connection:
+        with _translated(), self._reader.begin() as connection:
             yield connection
 
     @contextmanager
