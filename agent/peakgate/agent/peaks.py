@@ -14,6 +14,16 @@ class Flag(IntFlag):
     UNATTRIBUTED = 4
     MPS = 8
     TRUNCATED = 16
+    SEVERAL = 32
+    """Several trainings ran under one prediction."""
+    FLUCTUATING = 64
+    """The memory fell by more than a hundredth in between: a sample after the peak does not show it any more."""
+    XID = 128
+    """The GPU reported an error of the hardware."""
+    OOM = 256
+    """The caching allocator raised an out-of-memory error."""
+    ASYNC_ALLOCATOR = 512
+    """cudaMallocAsync keeps the memory, whose figures torch does not have."""
 
     @property
     def words(self) -> list[str]:
@@ -26,7 +36,10 @@ NO_FLAGS = Flag(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakKey:
-    """What a peak is of. `pid` 0 is the whole job on this GPU; `source` is sampled or device (the figure of the whole GPU)."""
+    """What a peak is of. `pid` 0 is the whole job on this GPU; `step` tells trainings of one job apart.
+
+    `source` is sampled, device (the figure of the whole GPU), accounting (the driver's own maximum) or torch (the in-process helper).
+    """
 
     cluster: str
     boot_id: str
@@ -37,6 +50,32 @@ class PeakKey:
     pid: int
     pid_start_ticks: int
     source: str
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhasePeak:
+    """The caching allocator's peaks in one phase of the step."""
+
+    phase: str
+    allocated_bytes: int
+    reserved_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocator:
+    """What the in-process helper says of the caching allocator. `longest_sequence` is in tokens; 0 where it was not seen."""
+
+    allocated_bytes: int = 0
+    reserved_bytes: int = 0
+    retries: int = 0
+    ooms: int = 0
+    steps_done: int = 0
+    longest_sequence: int = 0
+    phases: tuple[PhasePeak, ...] = ()
+
+
+NO_ALLOCATOR = Allocator()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +94,9 @@ class PeakRow:
     flags: Flag = NO_FLAGS
     ended: bool = False
     uid: int = -1
+    longest_gap_seconds: float = 0.0
+    xid: int = 0
+    allocator: Allocator = NO_ALLOCATOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

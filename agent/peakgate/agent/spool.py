@@ -49,7 +49,8 @@ class Spool:
         try:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._connection.executescript(sql.SCHEMA)
+            self._connection.create_function("merge_phases", 2, sql.merge_phases, deterministic=True)
+            self._make_tables()
         except sqlite3.Error:
             self._connection.close()
             raise
@@ -106,6 +107,14 @@ class Spool:
         with self._lock:
             self._connection.close()
 
+    def _make_tables(self) -> None:
+        """The tables of this version; raises sqlite3.DatabaseError for a file of another."""
+        found = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if found != sql.SCHEMA_VERSION and self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise sqlite3.DatabaseError(f"the file is of version {found} of the spool, and this agent writes version {sql.SCHEMA_VERSION}")
+        self._connection.executescript(sql.SCHEMA)
+        self._connection.execute(f"PRAGMA user_version = {sql.SCHEMA_VERSION}")
+
     def _transaction(self) -> _Transaction:
         return _Transaction(self._connection)
 
@@ -136,7 +145,7 @@ class _Transaction:
 
 
 def open_spool(path: Path, *, max_rows: int = MAX_ROWS, wall: Callable[[], float] = time.time) -> Spool:
-    """The spool; a file that is no longer a database is put aside and a new one begun, because watching goes on matters more."""
+    """The spool; a file that is damaged or of another version is put aside and a new one begun: watching goes on matters more."""
     try:
         return Spool(path=path, max_rows=max_rows)
     except sqlite3.OperationalError:

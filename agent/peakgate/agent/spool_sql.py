@@ -3,19 +3,37 @@
 # ruff: noqa: S608 (only our own column names go into the texts)
 from __future__ import annotations
 
+import json
 import sqlite3
 
-from peakgate.agent.peaks import Flag, JobEvent, PeakKey, PeakRow
+from peakgate.agent.peaks import Allocator, Flag, JobEvent, PeakKey, PeakRow, PhasePeak
 
-KEY_COLUMNS = ("cluster", "boot_id", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks", "source")
+KEY_COLUMNS = ("cluster", "boot_id", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks", "source", "step")
 TIME_COLUMNS = ("peak_time", "first_time", "last_time")
-DATA_COLUMNS = ("gpu_name", "gpu_total_bytes", "peak_bytes", *TIME_COLUMNS, "samples", "gaps", "flags", "ended", "uid")
+ROW_COLUMNS = (
+    "gpu_name",
+    "gpu_total_bytes",
+    "peak_bytes",
+    *TIME_COLUMNS,
+    "samples",
+    "gaps",
+    "flags",
+    "ended",
+    "uid",
+    "longest_gap_seconds",
+    "xid",
+)
+ALLOCATOR_COLUMNS = ("allocated_bytes", "reserved_bytes", "retries", "ooms", "steps_done", "longest_sequence")
+DATA_COLUMNS = (*ROW_COLUMNS, *ALLOCATOR_COLUMNS, "phases")
+LARGER_COLUMNS = ("gpu_name", "gpu_total_bytes", "last_time", "samples", "gaps", "ended", "uid", "longest_gap_seconds", "xid")
 EVENT_KEY_COLUMNS = ("cluster", "job", "restart", "prediction", "event")
 
 KEY = ", ".join(KEY_COLUMNS)
 DATA = ", ".join(DATA_COLUMNS)
 EVENT_KEY = ", ".join(EVENT_KEY_COLUMNS)
 
+SCHEMA_VERSION = 2
+"""In the file's user_version. A file of another version is put aside."""
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS peaks (id INTEGER PRIMARY KEY AUTOINCREMENT, version INTEGER NOT NULL, {KEY}, {DATA}, UNIQUE ({KEY}));
 CREATE TABLE IF NOT EXISTS events ({EVENT_KEY}, time REAL NOT NULL, UNIQUE ({EVENT_KEY}));
@@ -26,18 +44,13 @@ MERGE = f"""
 INSERT INTO peaks (version, {KEY}, {DATA}) VALUES ({", ".join("?" * (1 + len(KEY_COLUMNS) + len(DATA_COLUMNS)))})
 ON CONFLICT ({KEY}) DO UPDATE SET
     version = excluded.version,
-    gpu_name = max(gpu_name, excluded.gpu_name),
-    gpu_total_bytes = max(gpu_total_bytes, excluded.gpu_total_bytes),
+    {", ".join(f"{name} = max({name}, excluded.{name})" for name in (*LARGER_COLUMNS, *ALLOCATOR_COLUMNS))},
     peak_time = CASE WHEN excluded.peak_bytes > peak_bytes THEN excluded.peak_time
                      WHEN excluded.peak_bytes = peak_bytes THEN min(peak_time, excluded.peak_time) ELSE peak_time END,
     peak_bytes = max(peak_bytes, excluded.peak_bytes),
     first_time = min(first_time, excluded.first_time),
-    last_time = max(last_time, excluded.last_time),
-    samples = max(samples, excluded.samples),
-    gaps = max(gaps, excluded.gaps),
     flags = flags | excluded.flags,
-    ended = max(ended, excluded.ended),
-    uid = max(uid, excluded.uid)
+    phases = CASE WHEN excluded.phases IN ('', phases) THEN phases ELSE merge_phases(phases, excluded.phases) END
 """
 COUNT_UP = "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value RETURNING value"
 OLDEST = "SELECT cluster, boot_id FROM peaks WHERE version <= :latest ORDER BY version LIMIT 1"
@@ -55,18 +68,45 @@ WAITING = "SELECT (SELECT count(*) FROM peaks) + (SELECT count(*) FROM events)"
 def values_of(row: PeakRow) -> tuple[str | int | float, ...]:
     """The row in the order of MERGE, without the version."""
     key = tuple(getattr(row.key, column) for column in KEY_COLUMNS)
-    data = tuple(getattr(row, column) for column in DATA_COLUMNS)
-    return tuple(int(value) if isinstance(value, bool | Flag) else value for value in key + data)
+    data = tuple(getattr(row, column) for column in ROW_COLUMNS)
+    allocator = tuple(getattr(row.allocator, column) for column in ALLOCATOR_COLUMNS)
+    plain = (int(value) if isinstance(value, bool | Flag) else value for value in key + data + allocator)
+    return (*plain, text_of_phases(row.allocator.phases))
 
 
 def row_of(row: sqlite3.Row) -> PeakRow:
     """A row of BATCH."""
     return PeakRow(
         key=PeakKey(**{column: row[column] for column in KEY_COLUMNS}),
-        **{column: row[column] for column in DATA_COLUMNS if column not in {"flags", "ended"}},
+        **{column: row[column] for column in ROW_COLUMNS if column not in {"flags", "ended"}},
         flags=Flag(row["flags"]),
         ended=bool(row["ended"]),
+        allocator=Allocator(**{column: row[column] for column in ALLOCATOR_COLUMNS}, phases=phases_of(row["phases"])),
     )
+
+
+def text_of_phases(phases: tuple[PhasePeak, ...]) -> str:
+    """Phases as they stand in the table: `{"forward": [allocated, reserved]}`; empty for none."""
+    return json.dumps({each.phase: [each.allocated_bytes, each.reserved_bytes] for each in phases}, sort_keys=True) if phases else ""
+
+
+def phases_of(text: str) -> tuple[PhasePeak, ...]:
+    """The opposite of `text_of_phases`."""
+    found: dict[str, list[int]] = json.loads(text) if text else {}
+    return tuple(PhasePeak(phase=name, allocated_bytes=pair[0], reserved_bytes=pair[1]) for name, pair in found.items())
+
+
+def merge_phases(one: str, other: str) -> str:
+    """The maximum of each phase's figures; a function of the database, for MERGE."""
+    peaks: dict[str, PhasePeak] = {}
+    for each in (*phases_of(one), *phases_of(other)):
+        known = peaks.get(each.phase, each)
+        peaks[each.phase] = PhasePeak(
+            phase=each.phase,
+            allocated_bytes=max(known.allocated_bytes, each.allocated_bytes),
+            reserved_bytes=max(known.reserved_bytes, each.reserved_bytes),
+        )
+    return text_of_phases(tuple(peaks.values()))
 
 
 def values_of_event(event: JobEvent) -> tuple[str | int | float, ...]:

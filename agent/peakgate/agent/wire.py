@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from peakgate.agent.peaks import JobEvent, PeakRow
@@ -49,6 +50,12 @@ def timestamp(seconds: float) -> Timestamp:
     return Timestamp(seconds=microseconds // 1_000_000, nanos=microseconds % 1_000_000 * 1000)
 
 
+def duration(seconds: float) -> Duration:
+    """Seconds, to the microsecond, as protobuf's Duration."""
+    microseconds = round(seconds * 1e6)
+    return Duration(seconds=microseconds // 1_000_000, nanos=microseconds % 1_000_000 * 1000)
+
+
 def _sample(node: str, row: PeakRow) -> pb.PeakSample:
     return pb.PeakSample(
         node=node,
@@ -70,4 +77,17 @@ def _sample(node: str, row: PeakRow) -> pb.PeakSample:
         flags=row.flags.words,
         ended=row.ended,
         uid=max(0, row.uid),
+        step=row.key.step,
+        torch_allocated_bytes=row.allocator.allocated_bytes,
+        torch_reserved_bytes=row.allocator.reserved_bytes,
+        steps_done=row.allocator.steps_done,
+        longest_sequence=row.allocator.longest_sequence,
+        alloc_retries=row.allocator.retries,
+        ooms=row.allocator.ooms,
+        longest_gap=duration(row.longest_gap_seconds),
+        xid=row.xid,
+        phases=[
+            pb.PhasePeak(phase=each.phase, allocated_bytes=each.allocated_bytes, reserved_bytes=each.reserved_bytes)
+            for each in row.allocator.phases
+        ],
     )

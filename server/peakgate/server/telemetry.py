@@ -12,12 +12,12 @@ import grpc
 from peakgate.server.audit import AuditQueue
 from peakgate.server.clock import Clock, from_timestamp, to_timestamp
 from peakgate.server.errors import PeakgateError, field_error
-from peakgate.server.intake import LATEST_SECONDS, LONGEST_TEXT, Refusal, accept
+from peakgate.server.intake import LATEST_SECONDS, LONGEST_TEXT, Refusal, accept, phases_of
 from peakgate.server.learning import Learner
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
 from peakgate.server.store.base import Store
-from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, EventRow, PeakRow
+from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, EventRow, PeakRow, PhasePeakRow
 from peakgate.v1 import telemetry_service_pb2 as pb
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceServicer
 
@@ -61,12 +61,12 @@ class TelemetryService(TelemetryServiceServicer):
     async def _take(self, request: pb.ReportPeaksRequest) -> pb.ReportPeaksResponse:
         _check_batch(request)
         received_us = self._clock()
-        rows, refused = sort_out(request, received_us=received_us)
+        rows, phases, refused = sort_out(request, received_us=received_us)
         named = {row.prediction for row in rows if row.prediction}
         if named:
             await self._flush()
         if rows:
-            await asyncio.to_thread(self._store.merge_peaks, rows)
+            await asyncio.to_thread(self._store.merge_peaks, rows, phases)
             self._stored_rows.add(len(rows))
         self._count(refused, request.node)
         ended = {row.prediction for row in rows if row.ended and row.pid == 0 and row.prediction}
@@ -107,9 +107,10 @@ class TelemetryService(TelemetryServiceServicer):
             self._log.warning("peaks refused", node=node.node, rows=len(refused), first=f"{refused[0].reason}: {refused[0].message}")
 
 
-def sort_out(request: pb.ReportPeaksRequest, *, received_us: int) -> tuple[list[PeakRow], list[pb.RefusedPeak]]:
-    """The rows to store, and the refused ones with their places."""
+def sort_out(request: pb.ReportPeaksRequest, *, received_us: int) -> tuple[list[PeakRow], list[PhasePeakRow], list[pb.RefusedPeak]]:
+    """The rows to store with their phases, and the refused ones with their places."""
     rows: list[PeakRow] = []
+    phases: list[PhasePeakRow] = []
     refused: list[pb.RefusedPeak] = []
     for index, sample in enumerate(request.peaks):
         result = accept(sample, request.node, received_us=received_us)
@@ -117,7 +118,8 @@ def sort_out(request: pb.ReportPeaksRequest, *, received_us: int) -> tuple[list[
             refused.append(pb.RefusedPeak(index=index, reason=result.reason, message=result.message))
         else:
             rows.append(result)
-    return rows, refused
+            phases += phases_of(sample, result)
+    return rows, phases, refused
 
 
 def _check_batch(request: pb.ReportPeaksRequest) -> None:

@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 from tests.databases import Database
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store.engine import open_engine, refuse_network_file_system
-from peakgate.server.store.migrate import upgrade
-from peakgate.server.store.records import EventRow, PeakRow, PredictionContent, PredictionRow
+from peakgate.server.store.migrate import configuration, upgrade
+from peakgate.server.store.records import EventRow, PeakRow, PhasePeakRow, PredictionContent, PredictionRow
+from peakgate.server.store.session import Sessions
 from peakgate.server.store.sql import SqlStore, open_store
 from peakgate.server.store.tables import metadata, peaks
 
@@ -80,6 +83,27 @@ def a_peak(**changes: object) -> PeakRow:
         driver_version="1",
     )
     return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
+
+
+def a_phase(**changes: object) -> PhasePeakRow:
+    """Of the process that `a_peak` is of."""
+    row = PhasePeakRow(
+        cluster="c",
+        node="n",
+        gpu_uuid="GPU-0",
+        job="1",
+        restart=0,
+        prediction="predictions/0",
+        pid=0,
+        pid_start_ticks=0,
+        phase="forward",
+        allocated_bytes=1,
+        reserved_bytes=2,
+    )
+    return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
+
+
+NEW_IN_0002 = {"step", "steps_done", "longest_sequence", "alloc_retries", "ooms", "longest_gap_us", "xid"}
 
 
 def test_the_migrations_make_the_tables(database: Database) -> None:
@@ -151,9 +175,42 @@ def test_a_repeated_row_or_request_changes_nothing(store: SqlStore) -> None:
 def test_peaks_are_merged_field_by_field(store: SqlStore, database: Database) -> None:
     """The maximum with its moment, the first and last time, flags united, an end never taken back."""
     store.merge_peaks([a_peak(peak_bytes=70, peak_us=7, first_us=6, last_us=8, flags=1, ended=1, samples=3)])
-    store.merge_peaks([a_peak(peak_bytes=50, peak_us=9, first_us=4, last_us=9, flags=4, source="torch", samples=2)])
+    store.merge_peaks([a_peak(peak_bytes=50, peak_us=9, first_us=4, last_us=9, flags=4, samples=2)])
     columns = "peak_bytes, peak_us, first_us, last_us, flags, ended, source, samples"
     assert database.rows(f"SELECT {columns} FROM peaks") == [(70, 7, 4, 9, 5, 1, "sampled", 3)]
+
+
+def test_sources_and_steps_stay_apart(store: SqlStore) -> None:
+    """What the driver, NVML and torch say of one process are three figures; so are those of two trainings."""
+    store.add_predictions([a_prediction("predictions/0")])
+    kinds = [(source, step) for source in ("accounting", "sampled", "torch") for step in ("0", "1")]
+    store.merge_peaks([a_peak(source=source, step=step, ended=1) for source, step in kinds])
+    (attempt,) = store.due(names=None, settled_before_us=HOUR_US)
+    assert sorted((row.source, row.step) for row in attempt.peaks) == kinds
+
+
+def test_peaks_by_phase_are_merged_figure_by_figure(store: SqlStore, database: Database) -> None:
+    """A repeat or an older figure changes nothing."""
+    store.merge_peaks([a_peak()], [a_phase(allocated_bytes=5, reserved_bytes=6)])
+    store.merge_peaks([a_peak()], [a_phase(allocated_bytes=4, reserved_bytes=9), a_phase(phase="backward")])
+    found = database.rows("SELECT phase, allocated_bytes, reserved_bytes FROM phase_peaks ORDER BY phase")
+    assert found == [("backward", 1, 2), ("forward", 5, 9)]
+
+
+def test_a_database_of_the_first_version_keeps_its_peaks(database: Database) -> None:
+    """An upgrade adds the new columns to rows that are there."""
+    engine = open_engine(database.url)
+    with Sessions(engine).writing() as connection:
+        config = configuration()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        names = [column.name for column in peaks.columns if column.name not in NEW_IN_0002]
+        row = {name: getattr(a_peak(), name) for name in names}
+        connection.execute(text(f"INSERT INTO peaks ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"), row)
+    engine.dispose()
+    upgrade(database.url)
+    names = [column.name for column in peaks.columns]
+    assert database.rows(f"SELECT {', '.join(names)} FROM peaks") == [tuple(getattr(a_peak(), name) for name in names)]
 
 
 PEAKS = st.builds(

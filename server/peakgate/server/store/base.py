@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from peakgate.server.store.records import Attempt, CalibrationRow, EventRow, ObservationRow, PeakRow, PredictionRow, StoredPrediction
+from peakgate.server.store.records import (
+    Attempt,
+    CalibrationRow,
+    EventRow,
+    ObservationRow,
+    PeakRow,
+    PhasePeakRow,
+    PredictionRow,
+    StoredPrediction,
+)
 
 
 class Store(Protocol):
@@ -43,7 +52,7 @@ class Store(Protocol):
     def expire(self, before_us: int) -> int:
         """Deletes unused predictions from before a moment; returns how many."""
 
-    def merge_peaks(self, rows: Sequence[PeakRow]) -> None:
+    def merge_peaks(self, rows: Sequence[PeakRow], phases: Sequence[PhasePeakRow] = ()) -> None:
         """Merges peaks by maximum; committed when it returns."""
 
     def add_event(self, event: EventRow) -> None:

@@ -6,7 +6,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from peakgate.server.errors import PeakgateError
-from peakgate.server.store.records import Attempt, CalibrationRow, EventRow, ObservationRow, PeakRow, PredictionRow, StoredPrediction
+from peakgate.server.store.records import (
+    Attempt,
+    CalibrationRow,
+    EventRow,
+    ObservationRow,
+    PeakRow,
+    PhasePeakRow,
+    PredictionRow,
+    StoredPrediction,
+)
 
 
 class NullStore:
@@ -44,7 +53,7 @@ class NullStore:
         """Nothing to delete."""
         return 0
 
-    def merge_peaks(self, rows: Sequence[PeakRow]) -> None:
+    def merge_peaks(self, rows: Sequence[PeakRow], phases: Sequence[PhasePeakRow] = ()) -> None:
         """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
         raise _keeps_nothing()
 

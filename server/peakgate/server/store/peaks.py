@@ -8,13 +8,27 @@ from dataclasses import asdict, fields
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, or_, select
 
 from peakgate.server.store import predictions as prediction_rows
-from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, EventRow, PeakRow
+from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, EventRow, PeakRow, PhasePeakRow
 from peakgate.server.store.session import Insert, insert_for
-from peakgate.server.store.tables import PEAK_KEY, job_events, observations, peaks, predictions
+from peakgate.server.store.tables import PEAK_KEY, PHASE_KEY, job_events, observations, peaks, phase_peaks, predictions
 
-LARGER = ("torch_allocated_bytes", "torch_reserved_bytes", "last_us", "samples", "gaps", "gpu_total_bytes")
+LARGER = (
+    "torch_allocated_bytes",
+    "torch_reserved_bytes",
+    "last_us",
+    "samples",
+    "gaps",
+    "gpu_total_bytes",
+    "steps_done",
+    "longest_sequence",
+    "alloc_retries",
+    "ooms",
+    "longest_gap_us",
+    "xid",
+)
 UNITED = ("flags", "ended")
-WITH_THE_PEAK = ("peak_us", "source")
+WITH_THE_PEAK = ("peak_us",)
+PHASE_FIGURES = ("allocated_bytes", "reserved_bytes")
 
 
 def merge(connection: Connection, rows: Sequence[PeakRow]) -> None:
@@ -26,6 +40,16 @@ def merge(connection: Connection, rows: Sequence[PeakRow]) -> None:
     named = {row.prediction for row in rows if row.prediction}
     if named:
         prediction_rows.bind(connection, named, state="running")
+
+
+def merge_phases(connection: Connection, rows: Sequence[PhasePeakRow]) -> None:
+    """Merges the allocator's peaks by phase."""
+    if not rows:
+        return
+    statement = insert_for(connection, phase_peaks)
+    new, old = statement.excluded, phase_peaks.c
+    values = {name: case((new[name] > old[name], new[name]), else_=old[name]) for name in PHASE_FIGURES}
+    connection.execute(statement.on_conflict_do_update(index_elements=list(PHASE_KEY), set_=values), [asdict(row) for row in rows])
 
 
 def _merged(statement: Insert) -> Insert:

@@ -9,11 +9,25 @@ TERMINAL_EVENTS = ("finished", "failed", "oom", "cancelled")
 
 EVENTS = ("started", *TERMINAL_EVENTS)
 
-FLAGS: dict[str, int] = {"censored": 1, "preallocated": 2, "unattributed": 4, "mps": 8, "truncated": 16}
+FLAGS: dict[str, int] = {
+    "censored": 1,
+    "preallocated": 2,
+    "unattributed": 4,
+    "mps": 8,
+    "truncated": 16,
+    "several": 32,
+    "fluctuating": 64,
+    "xid": 128,
+    "oom": 256,
+    "async_allocator": 512,
+}
 """Why a peak is not exact, as bits: flags of several reports are united by a bitwise or."""
 
 SOURCES = ("sampled", "accounting", "torch", "device")
-"""How a peak was measured."""
+"""How a peak was measured: NVML's list of processes, the driver's accounting, the in-process helper, the whole GPU's memory."""
+
+PHASES = ("load", "forward", "loss", "backward", "optimizer", "evaluate", "save")
+"""Phases of a step that the in-process helper tells apart; those of a prediction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +70,7 @@ class StoredPrediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakRow:
-    """The highest memory of one process on one GPU; process 0 is the whole job on that GPU. The first eight fields are the key."""
+    """The highest memory of one process on one GPU; process 0 is the whole job on that GPU. The first ten fields are the key."""
 
     cluster: str
     node: str
@@ -66,10 +80,11 @@ class PeakRow:
     prediction: str
     pid: int
     pid_start_ticks: int
+    source: str
+    step: str = ""
     gpu_name: str
     gpu_total_bytes: int
     peak_bytes: int
-    source: str
     torch_allocated_bytes: int
     torch_reserved_bytes: int
     first_us: int
@@ -83,6 +98,29 @@ class PeakRow:
     boot_id: str
     agent_version: str
     driver_version: str
+    steps_done: int = 0
+    longest_sequence: int = 0
+    alloc_retries: int = 0
+    ooms: int = 0
+    longest_gap_us: int = 0
+    xid: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhasePeakRow:
+    """The caching allocator's peaks of one process in one phase. All but the two figures are the key."""
+
+    cluster: str
+    node: str
+    gpu_uuid: str
+    job: str
+    restart: int
+    prediction: str
+    pid: int
+    pid_start_ticks: int
+    phase: str
+    allocated_bytes: int
+    reserved_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,16 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Engine, select
 
 from peakgate.server.store import calibrations, peaks, predictions
-from peakgate.server.store.records import Attempt, CalibrationRow, EventRow, ObservationRow, PeakRow, PredictionRow, StoredPrediction
+from peakgate.server.store.records import (
+    Attempt,
+    CalibrationRow,
+    EventRow,
+    ObservationRow,
+    PeakRow,
+    PhasePeakRow,
+    PredictionRow,
+    StoredPrediction,
+)
 from peakgate.server.store.session import Sessions
 
 
@@ -59,10 +68,11 @@ class SqlStore:
         with self._sessions.writing() as connection:
             return predictions.expire(connection, before_us)
 
-    def merge_peaks(self, rows: Sequence[PeakRow]) -> None:
+    def merge_peaks(self, rows: Sequence[PeakRow], phases: Sequence[PhasePeakRow] = ()) -> None:
         """Merges peaks by maximum; committed when it returns."""
         with self._sessions.writing() as connection:
             peaks.merge(connection, rows)
+            peaks.merge_phases(connection, phases)
 
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""

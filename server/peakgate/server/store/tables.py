@@ -41,7 +41,9 @@ predictions = Table(
 )
 Index("ix_predictions_newest", predictions.c.created_us, predictions.c.prediction)
 
-PEAK_KEY = ("cluster", "node", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks")
+PROCESS_KEY = ("cluster", "node", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks")
+PEAK_KEY = (*PROCESS_KEY, "source", "step")
+PHASE_KEY = (*PROCESS_KEY, "phase")
 
 peaks = Table(
     "peaks",
@@ -54,10 +56,11 @@ peaks = Table(
     Column("prediction", String(256), primary_key=True, index=True),  # no foreign key: it comes from a job's environment
     Column("pid", BigInteger, primary_key=True, autoincrement=False),
     Column("pid_start_ticks", BigInteger, primary_key=True, autoincrement=False),
+    Column("source", String(32), primary_key=True),
+    Column("step", String(256), primary_key=True),
     Column("gpu_name", String(256), nullable=False),
     Column("gpu_total_bytes", BigInteger, nullable=False),
     Column("peak_bytes", BigInteger, nullable=False),
-    Column("source", String(32), nullable=False),
     Column("torch_allocated_bytes", BigInteger, nullable=False),
     Column("torch_reserved_bytes", BigInteger, nullable=False),
     Column("first_us", BigInteger, nullable=False),
@@ -71,6 +74,28 @@ peaks = Table(
     Column("boot_id", String(256), nullable=False),
     Column("agent_version", String(256), nullable=False),
     Column("driver_version", String(256), nullable=False),
+    Column("steps_done", BigInteger, nullable=False),
+    Column("longest_sequence", BigInteger, nullable=False),
+    Column("alloc_retries", BigInteger, nullable=False),
+    Column("ooms", BigInteger, nullable=False),
+    Column("longest_gap_us", BigInteger, nullable=False),
+    Column("xid", Integer, nullable=False),
+)
+
+phase_peaks = Table(
+    "phase_peaks",
+    metadata,
+    Column("cluster", String(256), primary_key=True),
+    Column("node", String(256), primary_key=True),
+    Column("gpu_uuid", String(128), primary_key=True),
+    Column("job", String(256), primary_key=True),
+    Column("restart", BigInteger, primary_key=True, autoincrement=False),
+    Column("prediction", String(256), primary_key=True, index=True),
+    Column("pid", BigInteger, primary_key=True, autoincrement=False),
+    Column("pid_start_ticks", BigInteger, primary_key=True, autoincrement=False),
+    Column("phase", String(16), primary_key=True),
+    Column("allocated_bytes", BigInteger, nullable=False),
+    Column("reserved_bytes", BigInteger, nullable=False),
 )
 
 job_events = Table(
