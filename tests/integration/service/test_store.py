@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 from tests.databases import Database
+from tests.integration.service.rows import a_peak, a_phase, a_prediction
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store.engine import open_engine, refuse_network_file_system
 from peakgate.server.store.migrate import configuration, upgrade
-from peakgate.server.store.records import EventRow, PeakRow, PhasePeakRow, PredictionContent, PredictionRow
+from peakgate.server.store.records import EventRow, PeakRow
 from peakgate.server.store.session import Sessions
 from peakgate.server.store.sql import SqlStore, open_store
 from peakgate.server.store.tables import metadata, peaks
@@ -32,75 +33,6 @@ def store(database: Database) -> Iterator[SqlStore]:
     opened = open_store(database.url)
     yield opened
     opened.close()
-
-
-def a_prediction(name: str, *, created_us: int = 0, request_id: str | None = None) -> PredictionRow:
-    """A small prediction; all of them are of one job."""
-    content = PredictionContent(
-        job=b"job",
-        job_digest="digest",
-        job_name="a job",
-        verdict="ADMIT",
-        group="g",
-        required_bytes=50,
-        device_bytes=60,
-        bound_bytes=55,
-        total_bytes=80,
-        model_version="1",
-        calibration_version="1.0",
-        answer=b"answer",
-    )
-    return PredictionRow(prediction=name, created_us=created_us, request_id=request_id, request_digest=None, content=content)
-
-
-def a_peak(**changes: object) -> PeakRow:
-    """The whole job on a GPU."""
-    row = PeakRow(
-        cluster="c",
-        node="n",
-        gpu_uuid="GPU-0",
-        job="1",
-        restart=0,
-        prediction="predictions/0",
-        pid=0,
-        pid_start_ticks=0,
-        gpu_name="g",
-        gpu_total_bytes=80,
-        peak_bytes=60,
-        source="sampled",
-        torch_allocated_bytes=0,
-        torch_reserved_bytes=0,
-        first_us=5,
-        last_us=5,
-        peak_us=5,
-        samples=1,
-        gaps=0,
-        flags=0,
-        ended=0,
-        uid=0,
-        boot_id="b",
-        agent_version="1",
-        driver_version="1",
-    )
-    return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
-
-
-def a_phase(**changes: object) -> PhasePeakRow:
-    """Of the process that `a_peak` is of."""
-    row = PhasePeakRow(
-        cluster="c",
-        node="n",
-        gpu_uuid="GPU-0",
-        job="1",
-        restart=0,
-        prediction="predictions/0",
-        pid=0,
-        pid_start_ticks=0,
-        phase="forward",
-        allocated_bytes=1,
-        reserved_bytes=2,
-    )
-    return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
 
 
 NEW_IN_0002 = {"step", "steps_done", "longest_sequence", "alloc_retries", "ooms", "longest_gap_us", "xid"}

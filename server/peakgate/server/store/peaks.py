@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, fields, replace
+from operator import attrgetter
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, or_, select
 
 from peakgate.server.store import predictions as prediction_rows
+from peakgate.server.store.bulk import Bulk, Insert
 from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, EventRow, PeakRow, PhasePeakRow
-from peakgate.server.store.session import Insert, insert_for
+from peakgate.server.store.session import insert_for
 from peakgate.server.store.tables import PEAK_KEY, PHASE_KEY, job_events, observations, peaks, phase_peaks, predictions
 
 LARGER = (
@@ -26,40 +28,69 @@ LARGER = (
     "longest_gap_us",
     "xid",
 )
+SMALLER = ("first_us",)
 UNITED = ("flags", "ended")
 WITH_THE_PEAK = ("peak_us",)
+"""What becomes of a column when its key is there already; the others, such as the GPU's name, stay as they were first told."""
+
 PHASE_FIGURES = ("allocated_bytes", "reserved_bytes")
 
 
-def merge(connection: Connection, rows: Sequence[PeakRow]) -> None:
+def _merged(statement: Insert) -> dict[str, ColumnElement[object]]:
+    """CASE WHEN, since SQLite's max() of two is PostgreSQL's GREATEST."""
+    new, old = statement.excluded, peaks.c
+    values: dict[str, ColumnElement[object]] = {
+        name: case((new[name] > old[name], new[name]), else_=old[name]) for name in (*LARGER, "peak_bytes")
+    }
+    values |= {name: case((new[name] < old[name], new[name]), else_=old[name]) for name in SMALLER}
+    values |= {name: old[name].bitwise_or(new[name]) for name in UNITED}
+    return values | {name: case((new.peak_bytes > old.peak_bytes, new[name]), else_=old[name]) for name in WITH_THE_PEAK}
+
+
+def _merged_phases(statement: Insert) -> dict[str, ColumnElement[object]]:
+    new, old = statement.excluded, phase_peaks.c
+    return {name: case((new[name] > old[name], new[name]), else_=old[name]) for name in PHASE_FIGURES}
+
+
+BULK_PEAKS = Bulk(peaks, PEAK_KEY, _merged)
+BULK_PHASES = Bulk(phase_peaks, PHASE_KEY, _merged_phases)
+key_of = attrgetter(*PEAK_KEY)
+values_of = attrgetter(*(column.name for column in peaks.columns))
+phase_key_of = attrgetter(*PHASE_KEY)
+phase_values_of = attrgetter(*(column.name for column in phase_peaks.columns))
+
+
+def merge(connection: Connection, rows: Iterable[PeakRow]) -> None:
     """Merges peaks into what is known, and binds their predictions to a job."""
-    if not rows:
-        return
-    statement = insert_for(connection, peaks)
-    connection.execute(_merged(statement), [asdict(row) for row in rows])
-    named = {row.prediction for row in rows if row.prediction}
+    by_key: dict[tuple[object, ...], PeakRow] = {}
+    for row in rows:
+        key = key_of(row)
+        by_key[key] = merged(by_key[key], row) if key in by_key else row
+    BULK_PEAKS.merge(connection, [values_of(by_key[key]) for key in sorted(by_key)])
+    named = {row.prediction for row in by_key.values() if row.prediction}
     if named:
         prediction_rows.bind(connection, named, state="running")
 
 
-def merge_phases(connection: Connection, rows: Sequence[PhasePeakRow]) -> None:
+def merged(old: PeakRow, new: PeakRow) -> PeakRow:
+    """Two rows of one key as one, by the rules of the table: a statement may not touch a row twice."""
+    values: dict[str, int] = {name: max(getattr(old, name), getattr(new, name)) for name in (*LARGER, "peak_bytes")}
+    values |= {name: min(getattr(old, name), getattr(new, name)) for name in SMALLER}
+    values |= {name: getattr(old, name) | getattr(new, name) for name in UNITED}
+    of_peak = new if new.peak_bytes > old.peak_bytes else old
+    values |= {name: getattr(of_peak, name) for name in WITH_THE_PEAK}
+    return replace(old, **values)  # type: ignore[arg-type]  # the names are those of numbers
+
+
+def merge_phases(connection: Connection, rows: Iterable[PhasePeakRow]) -> None:
     """Merges the allocator's peaks by phase."""
-    if not rows:
-        return
-    statement = insert_for(connection, phase_peaks)
-    new, old = statement.excluded, phase_peaks.c
-    values = {name: case((new[name] > old[name], new[name]), else_=old[name]) for name in PHASE_FIGURES}
-    connection.execute(statement.on_conflict_do_update(index_elements=list(PHASE_KEY), set_=values), [asdict(row) for row in rows])
-
-
-def _merged(statement: Insert) -> Insert:
-    new, old = statement.excluded, peaks.c
-    values: dict[str, ColumnElement[object]] = {name: case((new[name] > old[name], new[name]), else_=old[name]) for name in LARGER}
-    values |= {name: old[name].bitwise_or(new[name]) for name in UNITED}
-    values |= {name: case((new.peak_bytes > old.peak_bytes, new[name]), else_=old[name]) for name in WITH_THE_PEAK}
-    values["peak_bytes"] = case((new.peak_bytes > old.peak_bytes, new.peak_bytes), else_=old.peak_bytes)
-    values["first_us"] = case((new.first_us < old.first_us, new.first_us), else_=old.first_us)
-    return statement.on_conflict_do_update(index_elements=list(PEAK_KEY), set_=values)
+    by_key: dict[tuple[object, ...], PhasePeakRow] = {}
+    for row in rows:
+        key = phase_key_of(row)
+        before = by_key.get(key, row)
+        figures = {name: max(getattr(before, name), getattr(row, name)) for name in PHASE_FIGURES}
+        by_key[key] = replace(row, **figures)
+    BULK_PHASES.merge(connection, [phase_values_of(by_key[key]) for key in sorted(by_key)])
 
 
 def add_event(connection: Connection, event: EventRow) -> None:

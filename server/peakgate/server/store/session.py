@@ -10,8 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from peakgate.server.errors import PeakgateError
-
-Insert = postgresql.Insert | sqlite.Insert
+from peakgate.server.store.bulk import Insert
 
 READING: dict[str, dict[str, object]] = {"postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}}
 """What a reading transaction begins with, so that its statements see one state; SQLite's see one as they are."""
@@ -24,31 +23,32 @@ class Sessions:
         self._engine = engine
         self._reader = engine.execution_options(**READING.get(engine.dialect.name, {}))
         self._writer = engine.execution_options(peakgate_writes=True)
+        self._failures: tuple[type[Exception], ...] = (SQLAlchemyError, engine.dialect.loaded_dbapi.Error)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A consistent view. Raises STORE_UNAVAILABLE."""
-        with _translated(), self._reader.begin() as connection:
+        with self._translated(), self._reader.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """One transaction, committed at the end. Raises STORE_UNAVAILABLE, and then nothing was written."""
-        with _translated(), self._writer.begin() as connection:
+        with self._translated(), self._writer.begin() as connection:
             yield connection
 
     def close(self) -> None:
         """Closes the pool."""
         self._engine.dispose()
 
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except SQLAlchemyError as error:
-        cause = error.orig if isinstance(error, DBAPIError) else error
-        raise PeakgateError("STORE_UNAVAILABLE", f"the database is away: {cause}", hint="try again") from error
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Also what the driver raises where a cursor of its own is used."""
+        try:
+            yield
+        except self._failures as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            raise PeakgateError("STORE_UNAVAILABLE", f"the database is away: {cause}", hint="try again") from error
 
 
 def insert_for(connection: Connection, table: Table) -> Insert:

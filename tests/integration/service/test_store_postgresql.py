@@ -1,0 +1,202 @@
+"""What PostgreSQL alone is asked: limits on waits, several replicas at once, and a PgBouncer in transaction mode between."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import pytest
+from sqlalchemy import text
+from tests.databases import Database, NewDatabase
+from tests.integration.service.rows import a_peak, a_prediction, a_version, an_observation
+from tests.postgres import Cluster
+
+from peakgate.server.errors import PeakgateError
+from peakgate.server.store.engine import open_engine
+from peakgate.server.store.migrate import upgrade, upgrade_engine
+from peakgate.server.store.postgresql import CONNECT_OPTIONS, limit_waits
+from peakgate.server.store.session import Sessions
+from peakgate.server.store.sql import SqlStore, open_store
+
+pytestmark = pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
+
+REPLICAS = 4
+Result = TypeVar("Result")
+
+
+@pytest.fixture
+def replicas(database: Database) -> Iterator[list[SqlStore]]:
+    """Stores of several servers on one database."""
+    upgrade(database.url)
+    opened = [open_store(database.url) for _ in range(REPLICAS)]
+    yield opened
+    for store in opened:
+        store.close()
+
+
+def all_at_once(work: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Runs each in a thread of its own, all released at the same moment; raises what any of them raised."""
+    gate = threading.Barrier(len(work))
+
+    def run(each: Callable[[], Result]) -> Result:
+        gate.wait(10)
+        return each()
+
+    with ThreadPoolExecutor(len(work)) as pool:
+        return list(pool.map(run, work))
+
+
+def run_limited(sessions: Sessions, statement: str, **limits: float) -> None:
+    """Runs a statement with shorter limits than the store has."""
+    with sessions.writing() as connection:
+        limit_waits(connection, **limits)
+        connection.execute(text(statement))
+
+
+def test_a_wait_for_a_lock_ends(database: Database) -> None:
+    """Somebody holds the table: the call fails with a reason in time, where without a limit it would hang."""
+    upgrade(database.url)
+    engine = open_engine(database.url)
+    with database.connected() as blocker:
+        blocker.execute(text("LOCK TABLE peaks IN ACCESS EXCLUSIVE MODE"))
+        with pytest.raises(PeakgateError, match="lock timeout") as caught:
+            run_limited(Sessions(engine), "DELETE FROM peaks", lock_seconds=0.1)
+    assert caught.value.reason == "STORE_UNAVAILABLE"
+    engine.dispose()
+
+
+def test_a_statement_that_takes_too_long_is_ended(database: Database) -> None:
+    """And the next transaction on the same connection has its own limits again."""
+    engine = open_engine(database.url)
+    sessions = Sessions(engine)
+    with pytest.raises(PeakgateError, match="statement timeout"):
+        run_limited(sessions, "SELECT pg_sleep(5)", statement_seconds=0.05)
+    with sessions.reading() as connection:
+        assert connection.execute(text("SHOW statement_timeout")).scalar_one() == "30s"
+        assert connection.execute(text("SHOW lock_timeout")).scalar_one() == "5s"
+    engine.dispose()
+
+
+def test_a_reader_sees_one_state(replicas: list[SqlStore]) -> None:
+    """What another commits between two statements of one reading transaction is not seen in it, and nothing is written there."""
+    first, second = replicas[:2]
+    with first._sessions.reading() as connection:
+        before = connection.execute(text("SELECT count(*) FROM peaks")).scalar_one()
+        second.merge_peaks([a_peak()])
+        assert connection.execute(text("SELECT count(*) FROM peaks")).scalar_one() == before == 0
+    with pytest.raises(PeakgateError, match="read-only"), first._sessions.reading() as connection:
+        connection.execute(text("DELETE FROM peaks"))
+
+
+def test_replicas_that_merge_the_same_rows_never_lock_each_other_out(replicas: list[SqlStore]) -> None:
+    """Each takes the rows in another order, many times over: no deadlock, and the highest figure of each key stays."""
+    names = [f"predictions/{number}" for number in range(12)]
+    replicas[0].add_predictions([a_prediction(name) for name in names])
+
+    def merge(index: int) -> None:
+        for turn in range(30):
+            order = names[(turn * (index + 1)) % 12 :] + names[: (turn * (index + 1)) % 12]
+            rows = [a_peak(prediction=name, peak_bytes=1 + index * 30 + turn) for name in (order if index % 2 else order[::-1])]
+            replicas[index].merge_peaks(rows)
+
+    all_at_once([partial(merge, index) for index in range(REPLICAS)])
+    found = replicas[0].predictions(limit=99, before=None, observed_only=True)
+    assert [each.observed_device_bytes for each in found] == [REPLICAS * 30] * len(names)
+
+
+def test_of_several_replicas_one_moves_the_calibration_on(replicas: list[SqlStore]) -> None:
+    """All of them learned from the same version: one is taken, the others are told, and nobody's version is lost."""
+    replicas[0].add_predictions([a_prediction(f"predictions/{number}") for number in range(REPLICAS)])
+
+    def apply(index: int) -> bool:
+        return replicas[index].apply(an_observation(f"predictions/{index}"), a_version(str(index)), expected_sequence=0)
+
+    assert sorted(all_at_once([partial(apply, index) for index in range(REPLICAS)])) == [False, False, False, True]
+    versions = replicas[0].calibrations(limit=9, before_sequence=None)
+    assert [row.state for row in versions] == ["active"]
+
+
+def test_a_job_stays_while_a_prediction_of_it_is_stored(replicas: list[SqlStore]) -> None:
+    """One replica deletes jobs without predictions while others store predictions of the same job: none of them fails."""
+
+    def add(index: int) -> None:
+        for turn in range(20):
+            replicas[index].add_predictions([a_prediction(f"predictions/{index}-{turn}", created_us=turn)])
+
+    def expire() -> None:
+        for _ in range(20):
+            replicas[0].expire(10**9)
+
+    work: list[Callable[[], None]] = [expire, *(partial(add, index) for index in range(1, REPLICAS))]
+    all_at_once(work)
+
+
+def test_replicas_that_start_together_migrate_once(database: Database) -> None:
+    """The later ones wait for the first and find it done."""
+    assert len(set(all_at_once([lambda: upgrade(database.url) for _ in range(REPLICAS)]))) == 1
+    assert database.count("alembic_version") == 1
+
+
+def test_a_migration_that_gets_no_lock_changes_nothing(database: Database) -> None:
+    """It says what to do; when the table is free again it goes through."""
+    upgrade(database.url)
+    database.run("UPDATE alembic_version SET version_num = '0001'")
+    before = database.rows("SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2")
+    engine = open_engine(database.url)
+    with database.connected() as blocker:
+        blocker.execute(text("SELECT count(*) FROM peaks"))  # a reader that does not end its transaction
+        with pytest.raises(PeakgateError, match=r"nothing was changed.*lock timeout.*peakgate db upgrade"):
+            upgrade_engine(engine, lock_seconds=0.1)
+    after = database.rows("SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2")
+    assert (after, database.rows("SELECT version_num FROM alembic_version")) == (before, [("0001",)])
+    engine.dispose()
+
+
+@pytest.fixture
+def bounced(database: Database, pgbouncer: Cluster) -> str:
+    """The test's database behind PgBouncer, which deals two connections out among all transactions."""
+    return pgbouncer.url(database.url.rpartition("/")[2])
+
+
+def test_everything_works_through_pgbouncer(bounced: str, new_database: NewDatabase) -> None:
+    """Migrations, stores, merges and reads of several replicas at once, each statement often enough to be prepared if we let it."""
+    upgrade(bounced)
+    stores = [open_store(bounced) for _ in range(REPLICAS)]
+    names = [f"predictions/{number}" for number in range(8)]
+
+    def work(index: int) -> None:
+        for turn in range(12):
+            stores[index].add_predictions([a_prediction(name) for name in names])
+            stores[index].merge_peaks([a_peak(prediction=name, peak_bytes=1 + turn, gpu_uuid=f"GPU-{index}") for name in names])
+            assert stores[index].prediction(names[turn % 8]) is not None
+            stores[index].due(names=names, settled_before_us=10**9)
+
+    all_at_once([partial(work, index) for index in range(REPLICAS)])
+    found = stores[0].predictions(limit=99, before=None, observed_only=True)
+    assert [each.observed_device_bytes for each in found] == [12] * len(names)
+    for store in stores:
+        store.close()
+
+
+def test_limits_end_with_their_transaction_behind_pgbouncer_too(bounced: str) -> None:
+    """Another client that gets the same connection of the server finds none of our settings."""
+    import psycopg
+
+    store = open_store(bounced)
+    for _ in range(4):
+        store.ping()
+    with psycopg.connect(bounced, prepare_threshold=None) as other:
+        assert other.execute("SHOW lock_timeout").fetchone() == ("0",)
+    store.close()
+
+
+def test_pgbouncer_refuses_settings_of_a_session(bounced: str) -> None:
+    """Why the limits are stated in each transaction and not once a connection."""
+    import psycopg
+
+    assert "options" not in CONNECT_OPTIONS
+    with pytest.raises(psycopg.OperationalError, match="unsupported startup parameter: options"):
+        psycopg.connect(bounced, options="-c lock_timeout=5s")
