@@ -44,6 +44,11 @@ class Database:
             for statement in statements:
                 connection.execute(text(statement))
 
+    def run_script(self, script: str) -> None:
+        """Runs a script of PostgreSQL in one transaction."""
+        with self.connected() as connection:
+            connection.exec_driver_sql(script.replace("%", "%%"), ())
+
     def count(self, table: str) -> int:
         """How many rows a table has."""
         ((found,),) = self.rows(f"SELECT count(*) FROM {table}")

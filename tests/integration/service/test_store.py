@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 from tests.databases import Database
-from tests.integration.service.rows import a_peak, a_phase, a_prediction
+from tests.integration.service.rows import a_peak, a_phase, a_prediction, a_version, an_observation
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store.engine import open_engine, refuse_network_file_system
@@ -169,6 +169,27 @@ def test_order_duplicates_and_batches_do_not_matter(batch: list[PeakRow], data: 
             store.merge_peaks(rows)
         found.append(database.rows("SELECT * FROM peaks ORDER BY gpu_uuid, pid"))
     assert found[0] == found[1] == found[2]
+
+
+def test_an_attempt_is_applied_once(store: SqlStore) -> None:
+    """A second time is told, with or without a new version, and no version is stored."""
+    store.add_predictions([a_prediction("predictions/0")])
+    assert store.apply(an_observation("predictions/0"), a_version("1"), expected_sequence=0)
+    active = store.active_calibration()
+    assert active is not None
+    for new in (None, a_version("2")):
+        assert not store.apply(an_observation("predictions/0"), new, expected_sequence=active.sequence)
+    assert store.active_calibration() == active
+
+
+def test_a_repeated_event_does_not_take_a_state_back(store: SqlStore) -> None:
+    """Started, ended, and the start once more."""
+    store.add_predictions([a_prediction("predictions/0")])
+    for event in ("started", "finished", "started"):
+        store.add_event(EventRow(cluster="c", job="1", restart=0, prediction="predictions/0", event=event, event_us=1, exit_code=None))
+    found = store.prediction("predictions/0")
+    assert found is not None
+    assert found.state == "finished"
 
 
 def test_a_gpu_that_falls_silent_is_waited_for(store: SqlStore) -> None:

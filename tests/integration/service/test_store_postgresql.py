@@ -5,13 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
 import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
+from tests.bench.programs import ROOT
 from tests.databases import Database, NewDatabase
-from tests.integration.service.rows import a_peak, a_prediction, a_version, an_observation
+from tests.integration.service.rows import a_peak, a_phase, a_prediction, a_version, an_observation
 from tests.postgres import Cluster
 
 from peakgate.server.errors import PeakgateError
@@ -20,6 +24,7 @@ from peakgate.server.store.migrate import upgrade, upgrade_engine
 from peakgate.server.store.postgresql import CONNECT_OPTIONS, limit_waits
 from peakgate.server.store.session import Sessions
 from peakgate.server.store.sql import SqlStore, open_store
+from peakgate.server.store.tables import metadata
 
 pytestmark = pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
 
@@ -200,3 +205,34 @@ def test_pgbouncer_refuses_settings_of_a_session(bounced: str) -> None:
     assert "options" not in CONNECT_OPTIONS
     with pytest.raises(psycopg.OperationalError, match="unsupported startup parameter: options"):
         psycopg.connect(bounced, options="-c lock_timeout=5s")
+
+
+def test_the_tables_that_grow_can_be_partitioned_by_time(replicas: list[SqlStore], database: Database) -> None:
+    """The recipe turns them over with their rows, keys and indexes; then each row lies in the month of its prediction's name, merges as
+    before, and a month is dropped at once."""
+    store = replicas[0]
+    store.add_predictions([a_prediction("predictions/0")])
+    store.merge_peaks([a_peak(), a_peak(prediction="")], [a_phase()])
+    database.run_script((ROOT / "deploy" / "postgresql" / "partition.sql").read_text())
+    database.run("SELECT peakgate_add_month('peaks', DATE '2030-01-01')", "SELECT peakgate_add_month('peaks', DATE '2030-02-01')")
+    names = [name_at(2030, month) for month in (1, 2)]
+    store.add_predictions([a_prediction(name) for name in names])
+    for peak_bytes in (7, 9):
+        store.merge_peaks([a_peak(prediction=name, peak_bytes=peak_bytes, ended=1) for name in (*names, "predictions/0", "")], [a_phase()])
+    parts = database.rows("SELECT tableoid::regclass::text, prediction, peak_bytes FROM peaks ORDER BY 1, 2")
+    want_default = [("peaks_default", "", 60), ("peaks_default", "predictions/0", 60)]
+    assert parts == [("peaks_2030_01", names[0], 9), ("peaks_2030_02", names[1], 9), *want_default]
+    assert len(store.due(names=None, settled_before_us=0)) == 3
+    assert store.apply(an_observation("predictions/0"), None, expected_sequence=0)
+    assert not store.apply(an_observation("predictions/0"), None, expected_sequence=0)
+    database.run("DROP TABLE peaks_2030_01")
+    assert database.count("peaks") == 3
+    with database.connected() as connection:
+        options = {"include_object": lambda _, name, kind, *__: kind != "table" or name in metadata.tables}
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+
+
+def name_at(year: int, month: int) -> str:
+    """A prediction's name from the middle of a month, formed as the service forms them."""
+    milliseconds = int(datetime(year, month, 15, tzinfo=UTC).timestamp() * 1000)
+    return f"predictions/{milliseconds << 80 | 7 << 76:032x}"

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from peakgate.server.store.postgresql import Lock, take
 from peakgate.server.store.records import CalibrationRow, ObservationRow
-from peakgate.server.store.session import insert_for
+from peakgate.server.store.session import insert_once
 from peakgate.server.store.tables import calibrations, observations
 
 VERSIONS_KEPT = 100
@@ -32,7 +32,7 @@ def apply(connection: Connection, observation: ObservationRow, new: CalibrationR
     if new is not None and _active_sequence(connection) != expected_sequence:
         return False
     values = asdict(observation) | {"learned": int(observation.learned)}
-    if not connection.execute(insert_for(connection, observations).on_conflict_do_nothing(), values).rowcount:
+    if not insert_once(connection, observations, values):
         return False
     if new is not None:
         add(connection, new)

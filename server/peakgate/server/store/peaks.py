@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func,
 from peakgate.server.store import predictions as prediction_rows
 from peakgate.server.store.bulk import Bulk, Insert
 from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, EventRow, PeakRow, PhasePeakRow
-from peakgate.server.store.session import insert_for
+from peakgate.server.store.session import insert_once
 from peakgate.server.store.tables import PEAK_KEY, PHASE_KEY, job_events, observations, peaks, phase_peaks, predictions
 
 LARGER = (
@@ -95,8 +95,7 @@ def merge_phases(connection: Connection, rows: Iterable[PhasePeakRow]) -> None:
 
 def add_event(connection: Connection, event: EventRow) -> None:
     """Stores a job event; a repeated one changes nothing."""
-    result = connection.execute(insert_for(connection, job_events).on_conflict_do_nothing(), asdict(event))
-    if result.rowcount and event.prediction:
+    if insert_once(connection, job_events, asdict(event)) and event.prediction:
         prediction_rows.bind(connection, [event.prediction], state="running" if event.event == "started" else event.event)
 
 

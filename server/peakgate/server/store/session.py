@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, Table
@@ -54,3 +54,9 @@ class Sessions:
 def insert_for(connection: Connection, table: Table) -> Insert:
     """An INSERT with ON CONFLICT, which SQLite and PostgreSQL spell alike."""
     return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+
+
+def insert_once(connection: Connection, table: Table, values: Mapping[str, object]) -> bool:
+    """Inserts a row; False when its key is there already. (A driver's row count of an INSERT says this only on SQLite.)"""
+    statement = insert_for(connection, table).on_conflict_do_nothing().returning(*table.primary_key.columns)
+    return connection.execute(statement, values).first() is not None
