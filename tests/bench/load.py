@@ -33,7 +33,7 @@ FRESH_ONE_IN = 10  # of the predictions, a length that was never seen
 class Options:
     """What the process does."""
 
-    target: str
+    target: str = ""
     seconds: float
     nodes: int = 0
     gpus: int = 8

@@ -72,11 +72,12 @@ def _start(kind: str, options: Options) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)
 
 
-def _result(process: subprocess.Popen[str]) -> Seen:
-    output, _ = process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"{process.args!r} ended with {process.returncode}")
-    return Seen(**json.loads(output))
+def results(*processes: subprocess.Popen[str]) -> list[Seen]:
+    """What each process saw, once all of them have ended. Raises RuntimeError when one failed."""
+    outputs = [process.communicate()[0] for process in processes]
+    if any(process.returncode for process in processes):
+        raise RuntimeError(f"the load ended with {[process.returncode for process in processes]}")
+    return [Seen(**json.loads(output)) for output in outputs]
 
 
 def lost(store: Database, seen: Seen) -> int:
@@ -87,36 +88,34 @@ def lost(store: Database, seen: Seen) -> int:
     return len(wrong) + abs(sum(keys for _, keys in found.values()) - seen.keys)
 
 
-def measure(kind: str, folder: Path, *, nodes: int, seconds: float, period_seconds: float = 30.0, job_seconds: float = 7200.0) -> Sustained:
-    """One run on one kind of database."""
-    load = Options(target="", seconds=seconds, nodes=nodes, period_seconds=period_seconds, job_seconds=job_seconds)
-    with database(kind, folder) as store:
-        with server(store, folder) as program:
-            reports = _start("reports", replace(load, target=program.target))
-            _wait_for_first_peaks(store)
-            cpu, machine, begin = program.cpu_seconds(), machine_cpu_seconds(), time.perf_counter()
-            asked = _start("predictions", Options(target=program.target, seconds=seconds, predictions_per_second=PREDICTIONS_PER_SECOND))
-            seen, answers = _result(reports), _result(asked)
-            wall = time.perf_counter() - begin
-            cpu, machine = program.cpu_seconds() - cpu, machine_cpu_seconds() - machine
-        return Sustained(
-            kind=kind,
-            nodes=nodes,
-            batches=seen.calls,
-            batches_per_second=seen.calls / seconds,
-            rows=seen.stored_rows,
-            refused_rows=seen.refused_rows,
-            repeated_calls=seen.repeated,
-            lost_keys=lost(store, seen),
-            learned=store.count("observations"),
-            report_p99_seconds=quantile(seen.seconds, 0.99),
-            predictions=answers.calls,
-            predict_p50_seconds=quantile(answers.seconds, 0.5),
-            predict_p99_seconds=quantile(answers.seconds, 0.99),
-            late_seconds=max(seen.late_seconds, answers.late_seconds),
-            server_cpu_ratio=cpu / wall,
-            machine_cpu_ratio=machine / wall / (os.cpu_count() or 1),
-        )
+def measure(store: Database, folder: Path, load: Options) -> Sustained:
+    """One run on a new database; `load` without its target."""
+    with server(store, folder) as program:
+        reports = _start("reports", replace(load, target=program.target))
+        _wait_for_first_peaks(store)
+        cpu, machine, begin = program.cpu_seconds(), machine_cpu_seconds(), time.perf_counter()
+        asking = Options(target=program.target, seconds=load.seconds, predictions_per_second=PREDICTIONS_PER_SECOND)
+        seen, answers = results(reports, _start("predictions", asking))
+        wall = time.perf_counter() - begin
+        cpu, machine = program.cpu_seconds() - cpu, machine_cpu_seconds() - machine
+    return Sustained(
+        kind=store.kind,
+        nodes=load.nodes,
+        batches=seen.calls,
+        batches_per_second=seen.calls / load.seconds,
+        rows=seen.stored_rows,
+        refused_rows=seen.refused_rows,
+        repeated_calls=seen.repeated,
+        lost_keys=lost(store, seen),
+        learned=store.count("observations"),
+        report_p99_seconds=quantile(seen.seconds, 0.99),
+        predictions=answers.calls,
+        predict_p50_seconds=quantile(answers.seconds, 0.5),
+        predict_p99_seconds=quantile(answers.seconds, 0.99),
+        late_seconds=max(seen.late_seconds, answers.late_seconds),
+        server_cpu_ratio=cpu / wall,
+        machine_cpu_ratio=machine / wall / (os.cpu_count() or 1),
+    )
 
 
 def _wait_for_first_peaks(store: Database) -> None:

@@ -21,6 +21,10 @@ LONGEST_QUEUE_ROWS = 65_536
 """Rows that may wait, some 50 MB: every node of 8,000 reports once in about that. What comes then is told to come again."""
 
 
+ANSWERS_AT_ONCE = 8
+"""Batches that are answered before other calls get their turn: some two milliseconds of the event loop."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Batch:
     rows: Sequence[PeakRow]
@@ -56,9 +60,9 @@ class PeakWriter:
             try:
                 await asyncio.to_thread(self._commit, group)
             except Exception as error:  # noqa: BLE001 - whoever waits raises it; the writer goes on with the next group
-                _answer(group, error)
+                await _answer(group, error)
             else:
-                _answer(group, None)
+                await _answer(group, None)
 
     def _next_group(self) -> list[_Batch]:
         group = [self._waiting.popleft()]
@@ -74,8 +78,11 @@ class PeakWriter:
         self._store.merge_peaks(rows, [phase for batch in group for phase in batch.phases])
 
 
-def _answer(group: Sequence[_Batch], error: Exception | None) -> None:
-    for batch in group:
+async def _answer(group: Sequence[_Batch], error: Exception | None) -> None:
+    """A few at a time: after a slow commit hundreds of calls wait for their answer, and predictions must not wait behind them all."""
+    for number, batch in enumerate(group, 1):
+        if number % ANSWERS_AT_ONCE == 0:
+            await asyncio.sleep(0)
         if batch.committed.done():  # its call was cancelled; the agent sends the batch again
             continue
         if error is None:
