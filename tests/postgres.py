@@ -128,8 +128,8 @@ def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 def cluster(settings: tuple[str, ...] = VOLATILE) -> Iterator[Cluster]:
     """A new server that trusts whoever reaches it on the loopback address."""
     initdb, postgres = program("initdb"), program("postgres")
-    assert initdb is not None
-    assert postgres is not None
+    if initdb is None or postgres is None:
+        raise RuntimeError(missing())
     with _folder() as folder:
         options = ["--no-sync", "--auth=trust", f"--username={USER}", "--encoding=UTF8", "--locale=C"]
         command = [str(initdb), *options, "-D", str(folder / "data")]
@@ -164,7 +164,8 @@ logfile =
 def bouncer(server: Cluster, *, connections: int = 2) -> Iterator[Cluster]:
     """A PgBouncer in transaction mode: `connections` of the server a database, dealt out anew for each transaction."""
     name = program("pgbouncer")
-    assert name is not None
+    if name is None:
+        raise RuntimeError(missing())
     with _folder() as folder:
         port = free_port()
         settings = folder / "pgbouncer.ini"

@@ -26,6 +26,7 @@ CALL_TIMEOUT_SECONDS = 10.0
 RETRY_SECONDS = 1.0
 TOTAL_BYTES = 85_520_809_984  # H100 80GB, as NVML reports it
 SETUP_CALLS_IN_FLIGHT = 64
+SETTLE_SECONDS_A_NODE = 0.0005  # between the nodes' predictions and their first reports: the predictions reach the database meanwhile
 FRESH_ONE_IN = 10  # of the predictions, a length that was never seen
 
 
@@ -119,7 +120,7 @@ class Reports:
     async def run(self) -> Seen:
         """Makes each node's prediction, then sends for as long as was asked."""
         nodes = await self._nodes()
-        begin = asyncio.get_running_loop().time() + 0.5
+        begin = asyncio.get_running_loop().time() + SETTLE_SECONDS_A_NODE * len(nodes)
         await asyncio.gather(*(self._live(index, node, begin) for index, node in enumerate(nodes)))
         return self.seen
 

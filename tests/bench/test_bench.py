@@ -98,7 +98,7 @@ def test_the_store_keeps_much_of_postgresqls_own_speed(postgres_server: Cluster)
 
 @pytest.mark.parametrize("kind", sustained.KINDS)
 def test_of_many_nodes_at_once_nothing_is_lost(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """400 nodes report twice each while jobs are predicted: every key has its highest acknowledged peak, and ended jobs are learned from."""
+    """400 nodes report twice while jobs are predicted: every key has its highest acknowledged peak, and ended jobs are learned from."""
     store = Database(f"sqlite:///{tmp_path / 'store.sqlite3'}")
     if kind == "postgresql":
         shared: Cluster = request.getfixturevalue("postgres_server")

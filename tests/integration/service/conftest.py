@@ -60,14 +60,15 @@ StartService = Callable[..., AbstractAsyncContextManager[Service]]
 
 
 @contextmanager
-def _on_postgresql(server: Cluster) -> Iterator[NewDatabase]:
+def _on_postgresql(server: Cluster, door: Cluster | None = None) -> Iterator[NewDatabase]:
+    """Databases of a server, reached through `door` where there is one before it."""
     made: dict[str, Database] = {}
     names: list[str] = []
 
     def new(name: str) -> Database:
         if name not in made:
             names.append(server.new_database())
-            made[name] = Database(server.url(names[-1]))
+            made[name] = Database((door or server).url(names[-1]))
         return made[name]
 
     yield new
@@ -77,11 +78,12 @@ def _on_postgresql(server: Cluster) -> Iterator[NewDatabase]:
 
 @pytest.fixture(params=KINDS)
 def new_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewDatabase]:
-    """Makes empty databases of one kind: every test that asks for it runs on each kind."""
+    """Makes empty databases of one kind: every test that asks for it runs on each kind, and on "pgbouncer" where it says so."""
     if request.param == "sqlite":
         yield sqlite_in(tmp_path)
         return
-    with _on_postgresql(request.getfixturevalue("postgres_server")) as new:
+    door = request.getfixturevalue("pgbouncer") if request.param == "pgbouncer" else None
+    with _on_postgresql(request.getfixturevalue("postgres_server"), door) as new:
         yield new
 
 

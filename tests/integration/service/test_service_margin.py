@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -219,6 +220,22 @@ async def test_two_services_on_one_database_share_the_margin(start_service: Any,
         want_answer = await predicted(first, a_job)
         assert (await predicted(second, a_job)).calibration == want_answer.calibration
         assert want_answer.calibration.observations == 3
+
+
+@pytest.mark.parametrize("new_database", ["pgbouncer"], indirect=True)
+async def test_services_behind_a_pgbouncer_share_the_margin(start_service: Any, a_job: AJob) -> None:
+    """In transaction mode: two services with more calls at once than connections lose none of them, and learn each job once."""
+    async with start_service() as first, start_service() as second:
+        before = await predicted(first, a_job)
+        names = [(await predicted(service, a_job)).prediction for service in (first, second) * 4]
+        peaks = [a_batch(a_peak(name, before.peak.device_bytes * 1.1, job=str(number), ended=True)) for number, name in enumerate(names)]
+        answers = await asyncio.gather(*(service.telemetry.ReportPeaks(batch) for batch in peaks for service in (first, second)))
+        assert [answer.stored for answer in answers] == [1] * 16
+        await asyncio.gather(*(service.core.learner.learn() for service in (first, second)))
+        await asyncio.gather(*(service.core.learner.load() for service in (first, second)))
+        found = [(await predicted(service, a_job)).calibration for service in (first, second)]
+        assert found[0] == found[1]
+        assert found[0].observations == 8
 
 
 async def test_a_restart_keeps_the_margin(start_service: Any, a_job: AJob) -> None:

@@ -12,11 +12,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 from tests.databases import Database
 from tests.integration.service.rows import a_peak, a_phase, a_prediction, a_version, an_observation
 
 from peakgate.server.errors import PeakgateError
+from peakgate.server.store import engine as engine_module
+from peakgate.server.store import migrate
 from peakgate.server.store.engine import open_engine, refuse_network_file_system
 from peakgate.server.store.migrate import configuration, upgrade
 from peakgate.server.store.records import EventRow, PeakRow
@@ -51,6 +53,39 @@ def test_a_database_of_a_newer_version_is_refused(database: Database) -> None:
     database.run("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(PeakgateError, match="newer version"):
         upgrade(database.url)
+
+
+def columns_of(database: Database) -> dict[str, set[str]]:
+    """The tables and their columns, as they are."""
+    with database.connected() as connection:
+        inspector = inspect(connection)
+        return {name: {column["name"] for column in inspector.get_columns(name)} for name in inspector.get_table_names()}
+
+
+@pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)
+def test_a_migration_that_cannot_write_the_file_changes_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else writes: it gives up in time, and says what to do."""
+    monkeypatch.setattr(engine_module, "BUSY_SECONDS", 0.1)
+    upgrade(database.url)
+    database.run("UPDATE alembic_version SET version_num = '0001'")
+    before = columns_of(database)
+    with database.connected() as blocker:
+        blocker.execute(text("UPDATE alembic_version SET version_num = version_num"))
+        with pytest.raises(PeakgateError, match=r"nothing was changed.*locked.*peakgate db upgrade"):
+            upgrade(database.url)
+    assert (columns_of(database), database.rows("SELECT version_num FROM alembic_version")) == (before, [("0001",)])
+
+
+@pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)
+def test_a_migration_of_a_file_ends_in_time_and_changes_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is held by SQLite's own look at the clock between operations."""
+    monkeypatch.setattr(migrate, "OPERATIONS_BETWEEN_LOOKS", 1)
+    engine = open_engine(database.url)
+    with pytest.raises(PeakgateError, match=r"nothing was changed.*interrupted"):
+        migrate.upgrade_engine(engine, statement_seconds=0.0)
+    assert columns_of(database) == {}
+    assert migrate.upgrade_engine(engine)
+    engine.dispose()
 
 
 @pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)

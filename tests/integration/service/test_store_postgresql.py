@@ -14,9 +14,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 from tests.bench.programs import ROOT
-from tests.databases import Database, NewDatabase
+from tests.databases import Database
 from tests.integration.service.rows import a_peak, a_phase, a_prediction, a_version, an_observation
-from tests.postgres import Cluster
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store.engine import open_engine
@@ -26,7 +25,8 @@ from peakgate.server.store.session import Sessions
 from peakgate.server.store.sql import SqlStore, open_store
 from peakgate.server.store.tables import metadata
 
-pytestmark = pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
+directly = pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
+through_pgbouncer = pytest.mark.parametrize("new_database", ["pgbouncer"], indirect=True)
 
 REPLICAS = 4
 Result = TypeVar("Result")
@@ -61,6 +61,7 @@ def run_limited(sessions: Sessions, statement: str, **limits: float) -> None:
         connection.execute(text(statement))
 
 
+@directly
 def test_a_wait_for_a_lock_ends(database: Database) -> None:
     """Somebody holds the table: the call fails with a reason in time, where without a limit it would hang."""
     upgrade(database.url)
@@ -73,6 +74,7 @@ def test_a_wait_for_a_lock_ends(database: Database) -> None:
     engine.dispose()
 
 
+@directly
 def test_a_statement_that_takes_too_long_is_ended(database: Database) -> None:
     """And the next transaction on the same connection has its own limits again."""
     engine = open_engine(database.url)
@@ -85,6 +87,7 @@ def test_a_statement_that_takes_too_long_is_ended(database: Database) -> None:
     engine.dispose()
 
 
+@directly
 def test_a_reader_sees_one_state(replicas: list[SqlStore]) -> None:
     """What another commits between two statements of one reading transaction is not seen in it, and nothing is written there."""
     first, second = replicas[:2]
@@ -96,6 +99,7 @@ def test_a_reader_sees_one_state(replicas: list[SqlStore]) -> None:
         connection.execute(text("DELETE FROM peaks"))
 
 
+@directly
 def test_replicas_that_merge_the_same_rows_never_lock_each_other_out(replicas: list[SqlStore]) -> None:
     """Each takes the rows in another order, many times over: no deadlock, and the highest figure of each key stays."""
     names = [f"predictions/{number}" for number in range(12)]
@@ -112,6 +116,7 @@ def test_replicas_that_merge_the_same_rows_never_lock_each_other_out(replicas: l
     assert [each.observed_device_bytes for each in found] == [REPLICAS * 30] * len(names)
 
 
+@directly
 def test_of_several_replicas_one_moves_the_calibration_on(replicas: list[SqlStore]) -> None:
     """All of them learned from the same version: one is taken, the others are told, and nobody's version is lost."""
     replicas[0].add_predictions([a_prediction(f"predictions/{number}") for number in range(REPLICAS)])
@@ -124,6 +129,7 @@ def test_of_several_replicas_one_moves_the_calibration_on(replicas: list[SqlStor
     assert [row.state for row in versions] == ["active"]
 
 
+@directly
 def test_a_job_stays_while_a_prediction_of_it_is_stored(replicas: list[SqlStore]) -> None:
     """One replica deletes jobs without predictions while others store predictions of the same job: none of them fails."""
 
@@ -139,12 +145,14 @@ def test_a_job_stays_while_a_prediction_of_it_is_stored(replicas: list[SqlStore]
     all_at_once(work)
 
 
+@directly
 def test_replicas_that_start_together_migrate_once(database: Database) -> None:
     """The later ones wait for the first and find it done."""
     assert len(set(all_at_once([lambda: upgrade(database.url) for _ in range(REPLICAS)]))) == 1
     assert database.count("alembic_version") == 1
 
 
+@directly
 def test_a_migration_that_gets_no_lock_changes_nothing(database: Database) -> None:
     """It says what to do; when the table is free again it goes through."""
     upgrade(database.url)
@@ -160,16 +168,11 @@ def test_a_migration_that_gets_no_lock_changes_nothing(database: Database) -> No
     engine.dispose()
 
 
-@pytest.fixture
-def bounced(database: Database, pgbouncer: Cluster) -> str:
-    """The test's database behind PgBouncer, which deals two connections out among all transactions."""
-    return pgbouncer.url(database.url.rpartition("/")[2])
-
-
-def test_everything_works_through_pgbouncer(bounced: str, new_database: NewDatabase) -> None:
+@through_pgbouncer
+def test_everything_works_through_pgbouncer(database: Database) -> None:
     """Migrations, stores, merges and reads of several replicas at once, each statement often enough to be prepared if we let it."""
-    upgrade(bounced)
-    stores = [open_store(bounced) for _ in range(REPLICAS)]
+    upgrade(database.url)
+    stores = [open_store(database.url) for _ in range(REPLICAS)]
     names = [f"predictions/{number}" for number in range(8)]
 
     def work(index: int) -> None:
@@ -186,27 +189,30 @@ def test_everything_works_through_pgbouncer(bounced: str, new_database: NewDatab
         store.close()
 
 
-def test_limits_end_with_their_transaction_behind_pgbouncer_too(bounced: str) -> None:
+@through_pgbouncer
+def test_limits_end_with_their_transaction_behind_pgbouncer_too(database: Database) -> None:
     """Another client that gets the same connection of the server finds none of our settings."""
     import psycopg
 
-    store = open_store(bounced)
+    store = open_store(database.url)
     for _ in range(4):
         store.ping()
-    with psycopg.connect(bounced, prepare_threshold=None) as other:
+    with psycopg.connect(database.url, prepare_threshold=None) as other:
         assert other.execute("SHOW lock_timeout").fetchone() == ("0",)
     store.close()
 
 
-def test_pgbouncer_refuses_settings_of_a_session(bounced: str) -> None:
+@through_pgbouncer
+def test_pgbouncer_refuses_settings_of_a_session(database: Database) -> None:
     """Why the limits are stated in each transaction and not once a connection."""
     import psycopg
 
     assert "options" not in CONNECT_OPTIONS
     with pytest.raises(psycopg.OperationalError, match="unsupported startup parameter: options"):
-        psycopg.connect(bounced, options="-c lock_timeout=5s")
+        psycopg.connect(database.url, options="-c lock_timeout=5s")
 
 
+@directly
 def test_the_tables_that_grow_can_be_partitioned_by_time(replicas: list[SqlStore], database: Database) -> None:
     """The recipe turns them over with their rows, keys and indexes; then each row lies in the month of its prediction's name, merges as
     before, and a month is dropped at once."""
