@@ -18,7 +18,7 @@ LARGEST_GROUP_ROWS = 4096
 """Rows of one transaction: sixteen full batches, some 50 ms of one core, after which other writers get their turn."""
 
 LONGEST_QUEUE_ROWS = 65_536
-"""Rows that may wait, some 50 MB: every node of 8,000 reports once in about that. What comes then is told to come again."""
+"""Rows that may wait, some 70 MB: one batch of each of 8,000 nodes. What comes then is told to come again."""
 
 
 ANSWERS_AT_ONCE = 8

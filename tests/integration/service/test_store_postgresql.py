@@ -20,6 +20,7 @@ from tests.integration.service.rows import a_peak, a_phase, a_prediction, a_vers
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store.engine import open_engine
 from peakgate.server.store.migrate import upgrade, upgrade_engine
+from peakgate.server.store.peaks import merge
 from peakgate.server.store.postgresql import CONNECT_OPTIONS, limit_waits
 from peakgate.server.store.session import Sessions
 from peakgate.server.store.sql import SqlStore, open_store
@@ -85,6 +86,31 @@ def test_a_statement_that_takes_too_long_is_ended(database: Database) -> None:
         assert connection.execute(text("SHOW statement_timeout")).scalar_one() == "30s"
         assert connection.execute(text("SHOW lock_timeout")).scalar_one() == "5s"
     engine.dispose()
+
+
+END_ALL = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+
+@directly
+def test_a_connection_that_was_lost_is_replaced(replicas: list[SqlStore], database: Database) -> None:
+    """As after a restart of the database, or of PgBouncer: whoever was in a transaction is told, and the next call gets through."""
+    store = replicas[0]
+    store.merge_peaks([a_peak()])
+    database.run(END_ALL)
+    store.merge_peaks([a_peak(peak_bytes=70)])
+    with pytest.raises(PeakgateError) as caught:
+        lose_connection_while_writing(store, database)
+    assert caught.value.reason == "STORE_UNAVAILABLE"
+    store.merge_peaks([a_peak(peak_bytes=71)])
+    assert database.rows("SELECT peak_bytes FROM peaks") == [(71,)]
+
+
+def lose_connection_while_writing(store: SqlStore, database: Database) -> None:
+    """The server ends the connection between two statements of a transaction."""
+    with store._sessions.writing() as connection:
+        merge(connection, [a_peak(peak_bytes=99)])
+        database.run(END_ALL)
+        merge(connection, [a_peak(peak_bytes=100)])
 
 
 @directly
