@@ -19,7 +19,7 @@ from tests.bench.programs import TICKS_PER_SECOND
 from tests.databases import Database
 from tests.postgres import DURABLE, Cluster, cluster
 
-from peakgate.server.store.peaks import values_of
+from peakgate.server.store.merging import values_of
 from peakgate.server.store.records import PeakRow
 from peakgate.server.store.sql import SqlStore, open_store
 from peakgate.server.store.tables import peaks

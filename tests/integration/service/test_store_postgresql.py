@@ -19,8 +19,8 @@ from tests.integration.service.rows import a_peak, a_phase, a_prediction, a_vers
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store.engine import open_engine
+from peakgate.server.store.merging import merge
 from peakgate.server.store.migrate import upgrade, upgrade_engine
-from peakgate.server.store.peaks import merge
 from peakgate.server.store.postgresql import CONNECT_OPTIONS, limit_waits
 from peakgate.server.store.session import Sessions
 from peakgate.server.store.sql import SqlStore, open_store

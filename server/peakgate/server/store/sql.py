@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import calibrations, peaks, predictions
+from peakgate.server.store import calibrations, merging, peaks, predictions
 from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
@@ -71,8 +71,8 @@ class SqlStore:
     def merge_peaks(self, rows: Sequence[PeakRow], phases: Sequence[PhasePeakRow] = ()) -> None:
         """Merges peaks by maximum; committed when it returns."""
         with self._sessions.writing() as connection:
-            peaks.merge(connection, rows)
-            peaks.merge_phases(connection, phases)
+            merging.merge(connection, rows)
+            merging.merge_phases(connection, phases)
 
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""
