@@ -11,6 +11,7 @@ import grpc
 import pytest
 from tests.databases import Database
 
+from peakgate.server.errors import PeakgateError
 from peakgate.v1 import calibration_service_pb2 as calibration_pb
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1 import telemetry_service_pb2 as telemetry_pb
@@ -251,13 +252,18 @@ async def test_a_restart_keeps_the_margin(start_service: Any, a_job: AJob) -> No
 
 
 async def test_an_end_that_was_stored_and_not_learned_is_learned_at_the_next_start(
-    start_service: Any, a_job: AJob, database: Database
+    start_service: Any, a_job: AJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a crash between the commit of the peaks and that of the margin."""
+
+    async def fail(names: object) -> None:
+        raise PeakgateError("STORE_UNAVAILABLE", "away")
+
     async with start_service() as first:
         before = await predicted(first, a_job)
-        await first.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 1.2)))
-    database.run("UPDATE peaks SET ended = 1")
+        monkeypatch.setattr(first.core.learner, "learn", fail)
+        await first.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 1.2, ended=True)))
+        assert (await predicted(first, a_job)).peak.bound_bytes == before.peak.bound_bytes
     async with start_service() as second:
         assert (await predicted(second, a_job)).peak.bound_bytes > before.peak.bound_bytes
 

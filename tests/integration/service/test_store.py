@@ -227,6 +227,42 @@ def test_a_repeated_event_does_not_take_a_state_back(store: SqlStore) -> None:
     assert found.state == "finished"
 
 
+def test_the_list_of_ended_attempts_stays_short(store: SqlStore, database: Database) -> None:
+    """What was applied leaves it, also when its last rows come once more; what nobody knows leaves it after a while."""
+    store.add_predictions([a_prediction("predictions/0")])
+    ended = [a_peak(ended=1), a_peak(prediction="predictions/forged", ended=1), a_peak(prediction="", ended=1), a_peak(pid=7, ended=1)]
+    store.merge_peaks(ended)
+    store.add_event(EventRow(cluster="c", job="2", restart=0, prediction="predictions/0", event="oom", event_us=4, exit_code=None))
+    assert [(each.job, each.event) for each in store.due(names=None, settled_before_us=0)] == [("1", ""), ("2", "oom")][::-1]
+    assert store.apply(an_observation("predictions/0"), None, expected_sequence=0)
+    store.merge_peaks(ended)
+    assert [each.job for each in store.due(names=None, settled_before_us=0)] == ["2"]
+    query = "SELECT prediction, job FROM ended_attempts ORDER BY prediction, job"
+    assert database.rows(query) == [("predictions/0", "1"), ("predictions/0", "2"), ("predictions/forged", "1")]
+    store.expire(5)
+    assert database.rows(query) == [("predictions/0", "2"), ("predictions/forged", "1")]
+    store.expire(6)
+    assert database.rows(query) == [("predictions/0", "2")]
+
+
+def test_an_upgrade_lists_what_had_ended(database: Database) -> None:
+    """Attempts that the version before had not learned from are found; the applied one and the running one are not."""
+    engine = open_engine(database.url)
+    with Sessions(engine).writing() as connection:
+        config = configuration()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0003")
+    store = SqlStore(engine)
+    store.add_predictions([a_prediction(f"predictions/{number}") for number in range(4)])
+    store.merge_peaks([a_peak(prediction=f"predictions/{number}", ended=number % 2) for number in range(4)])
+    store.add_event(EventRow(cluster="c", job="1", restart=0, prediction="predictions/2", event="failed", event_us=9, exit_code=1))
+    store.apply(an_observation("predictions/1"), None, expected_sequence=0)
+    database.run("DROP TABLE ended_attempts", "UPDATE alembic_version SET version_num = '0002'")
+    upgrade(database.url)
+    assert [each.prediction for each in store.due(names=None, settled_before_us=0)] == ["predictions/3", "predictions/2"]
+    store.close()
+
+
 def test_a_gpu_that_falls_silent_is_waited_for(store: SqlStore) -> None:
     """One GPU of the job has ended, the other says nothing: only after the wait is the attempt due."""
     store.add_predictions([a_prediction("predictions/0")])

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
+from peakgate.server.store import ended
 from peakgate.server.store.postgresql import Lock, take
 from peakgate.server.store.records import CalibrationRow, ObservationRow
 from peakgate.server.store.session import insert_once
@@ -34,6 +35,7 @@ def apply(connection: Connection, observation: ObservationRow, new: CalibrationR
     values = asdict(observation) | {"learned": int(observation.learned)}
     if not insert_once(connection, observations, values):
         return False
+    ended.strike(connection, observation.prediction, observation.job, observation.restart)
     if new is not None:
         add(connection, new)
     return True

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from sqlalchemy import ColumnElement, Connection, case
 
+from peakgate.server.store import ended
 from peakgate.server.store import predictions as prediction_rows
 from peakgate.server.store.bulk import Bulk, Insert
 from peakgate.server.store.records import PeakRow, PhasePeakRow
@@ -60,7 +61,7 @@ phase_values_of = attrgetter(*(column.name for column in phase_peaks.columns))
 
 
 def merge(connection: Connection, rows: Iterable[PeakRow]) -> None:
-    """Merges peaks into what is known, and binds their predictions to a job."""
+    """Merges peaks into what is known, binds their predictions to a job, and notes the attempts that have ended on a GPU."""
     by_key: dict[tuple[object, ...], PeakRow] = {}
     for row in rows:
         key = key_of(row)
@@ -69,6 +70,9 @@ def merge(connection: Connection, rows: Iterable[PeakRow]) -> None:
     named = {row.prediction for row in by_key.values() if row.prediction}
     if named:
         prediction_rows.bind(connection, named, state="running")
+    ended_rows = [row for row in by_key.values() if row.ended and row.pid == 0 and row.prediction]
+    attempts = ((row.prediction, row.job, row.restart) for row in ended_rows)
+    ended.note(connection, attempts, seen_us=max((row.last_us for row in ended_rows), default=0))
 
 
 def merged(old: PeakRow, new: PeakRow) -> PeakRow:

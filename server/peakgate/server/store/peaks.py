@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, or_, select
 
+from peakgate.server.store import ended
 from peakgate.server.store import predictions as prediction_rows
 from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, EventRow, PeakRow
 from peakgate.server.store.session import insert_once
@@ -15,6 +16,8 @@ from peakgate.server.store.tables import job_events, observations, peaks, predic
 
 def add_event(connection: Connection, event: EventRow) -> None:
     """Stores a job event; a repeated one changes nothing."""
+    if event.prediction and event.event in TERMINAL_EVENTS:
+        ended.note(connection, [(event.prediction, event.job, event.restart)], seen_us=event.event_us)
     if insert_once(connection, job_events, asdict(event)) and event.prediction:
         prediction_rows.bind(connection, [event.prediction], state="running" if event.event == "started" else event.event)
 
@@ -25,12 +28,14 @@ def due(connection: Connection, *, names: Collection[str] | None, settled_before
     The end is a terminal event, or every GPU's row having ended; a GPU that says nothing more after the others have ended
     is waited for until `settled_before_us`.
     """
+    if names is None:
+        names = ended.names(connection)
     keys = {*_ended_by_event(connection, names), *_ended_by_rows(connection, names, settled_before_us)}
     attempts = [_attempt(connection, *key) for key in keys]
     return sorted(attempts, key=lambda each: (each.finished_us, each.prediction, each.job, each.restart))
 
 
-def _ended_by_event(connection: Connection, names: Collection[str] | None) -> list[tuple[str, str, int]]:
+def _ended_by_event(connection: Connection, names: Collection[str]) -> list[tuple[str, str, int]]:
     table = job_events.c
     query = select(table.prediction, table.job, table.restart).where(
         table.event.in_(TERMINAL_EVENTS), _known(table.prediction, names), ~_learned(table.prediction, table.job, table.restart)
@@ -38,7 +43,7 @@ def _ended_by_event(connection: Connection, names: Collection[str] | None) -> li
     return [(row.prediction, row.job, row.restart) for row in connection.execute(query)]
 
 
-def _ended_by_rows(connection: Connection, names: Collection[str] | None, settled_before_us: int) -> list[tuple[str, str, int]]:
+def _ended_by_rows(connection: Connection, names: Collection[str], settled_before_us: int) -> list[tuple[str, str, int]]:
     table = peaks.c
     settled = and_(func.max(table.ended) == 1, func.max(table.last_us) < settled_before_us)
     query = (
@@ -50,9 +55,8 @@ def _ended_by_rows(connection: Connection, names: Collection[str] | None, settle
     return [(row.prediction, row.job, row.restart) for row in connection.execute(query)]
 
 
-def _known(column: ColumnElement[str], names: Collection[str] | None) -> ColumnElement[bool]:
-    stored = exists().where(predictions.c.prediction == column)
-    return stored if names is None else and_(column.in_(sorted(names)), stored)
+def _known(column: ColumnElement[str], names: Collection[str]) -> ColumnElement[bool]:
+    return and_(column.in_(sorted(names)), exists().where(predictions.c.prediction == column))
 
 
 def _learned(prediction: ColumnElement[str], job: ColumnElement[str], restart: ColumnElement[int]) -> ColumnElement[bool]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import calibrations, merging, peaks, predictions
+from peakgate.server.store import calibrations, ended, merging, peaks, predictions
 from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
@@ -66,6 +66,7 @@ class SqlStore:
     def expire(self, before_us: int) -> int:
         """Deletes unused predictions from before a moment; returns how many."""
         with self._sessions.writing() as connection:
+            ended.forget(connection, before_us)
             return predictions.expire(connection, before_us)
 
     def merge_peaks(self, rows: Sequence[PeakRow], phases: Sequence[PhasePeakRow] = ()) -> None:

@@ -110,6 +110,15 @@ job_events = Table(
     Column("exit_code", Integer),
 )
 
+ended_attempts = Table(
+    "ended_attempts",
+    metadata,
+    Column("prediction", String(256), primary_key=True),
+    Column("job", String(256), primary_key=True),
+    Column("restart", BigInteger, primary_key=True, autoincrement=False),
+    Column("seen_us", BigInteger, nullable=False),
+)
+
 observations = Table(
     "observations",
     metadata,
