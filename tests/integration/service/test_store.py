@@ -18,7 +18,7 @@ from tests.integration.service.rows import a_peak, a_phase, a_prediction, a_vers
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store import engine as engine_module
-from peakgate.server.store import migrate
+from peakgate.server.store import migrate, predictions
 from peakgate.server.store.engine import open_engine, refuse_network_file_system
 from peakgate.server.store.migrate import configuration, upgrade
 from peakgate.server.store.records import EventRow, PeakRow
@@ -125,6 +125,25 @@ def test_unused_predictions_expire_and_used_ones_stay(store: SqlStore) -> None:
     assert store.expire(3) == 1
     kept = [each.row.prediction for each in store.predictions(limit=9, before=None, observed_only=False)]
     assert kept == ["predictions/3", "predictions/1", "predictions/0"]
+
+
+def test_a_job_goes_with_its_last_prediction(store: SqlStore, database: Database) -> None:
+    """And no more of them than one transaction should delete, the oldest first."""
+    store.add_predictions([a_prediction(f"predictions/{number}", created_us=number) for number in range(3)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predictions, "EXPIRED_AT_ONCE", 2)
+        assert (store.expire(9), database.count("jobs")) == (2, 1)
+        assert database.rows("SELECT prediction FROM predictions") == [("predictions/2",)]
+        assert (store.expire(9), database.count("jobs")) == (1, 0)
+
+
+def test_what_expires_is_found_by_an_index(store: SqlStore, database: Database) -> None:
+    """Every ten minutes: among millions of predictions that jobs use, those that none uses are not searched for."""
+    explain = "EXPLAIN QUERY PLAN" if database.kind == "sqlite" else "EXPLAIN"
+    with database.connected() as connection:
+        query = predictions.unused(9).compile(connection.engine, compile_kwargs={"literal_binds": True})
+        plan = " ".join(str(row) for row in connection.exec_driver_sql(f"{explain} {query}"))
+    assert "ix_predictions_unused" in plan
 
 
 def test_a_repeated_row_or_request_changes_nothing(store: SqlStore) -> None:
@@ -257,7 +276,7 @@ def test_an_upgrade_lists_what_had_ended(database: Database) -> None:
     store.merge_peaks([a_peak(prediction=f"predictions/{number}", ended=number % 2) for number in range(4)])
     store.add_event(EventRow(cluster="c", job="1", restart=0, prediction="predictions/2", event="failed", event_us=9, exit_code=1))
     store.apply(an_observation("predictions/1"), None, expected_sequence=0)
-    database.run("DROP TABLE ended_attempts", "UPDATE alembic_version SET version_num = '0002'")
+    database.run("DROP TABLE ended_attempts", "DROP INDEX ix_predictions_unused", "UPDATE alembic_version SET version_num = '0002'")
     upgrade(database.url)
     assert [each.prediction for each in store.due(names=None, settled_before_us=0)] == ["predictions/3", "predictions/2"]
     store.close()

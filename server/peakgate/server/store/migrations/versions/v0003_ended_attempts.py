@@ -1,4 +1,4 @@
-"""A list of the attempts that ended and were not learned from."""
+"""A list of the attempts that ended and were not learned from, and an index of the predictions that expire: neither is searched for."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("prediction", "job", "restart", name=op.f("pk_ended_attempts")),
     )
     _list_what_ended()
+    unused = sa.column("state") == ""
+    op.create_index("ix_predictions_unused", "predictions", ["created_us"], unique=False, sqlite_where=unused, postgresql_where=unused)
 
 
 def _list_what_ended() -> None:
