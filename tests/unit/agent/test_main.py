@@ -92,7 +92,10 @@ def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> N
     pods._holdings = Holdings({GPU: frozenset({Holder(namespace="research", pod="train-0", container="trainer")})})
     reports = HelperReports(proc=ProcFolder())
     reports.take(Datagram(pid=7, uid=0, gid=0, content=b"no report"))
-    registry.register(AgentCollector(nvml=node.nvml, watcher=watcher, spool=spool, sender=sender, reports=reports, pods=pods, wall=lambda: START + 40))
+    collector = AgentCollector(
+        nvml=node.nvml, watcher=watcher, spool=spool, sender=sender, reports=reports, pods=pods, wall=lambda: START + 40
+    )
+    registry.register(collector)
     holder = (("gpu", GPU), ("namespace", "research"), ("pod", "train-0"), ("container", "trainer"))
     want = {
         ("peakgate_agent_attribution_refused", ()): 0.0,
