@@ -115,6 +115,7 @@ def sampling() -> bool:
         shown = f"{found:.3%} of a core" if name.endswith("_ratio") else f"{found:.1f} MiB"
         limit = f"{bar:.3%}" if name.endswith("_ratio") else f"{bar:g} MiB"
         print(f"{name}: {shown} (bar {limit}: {'holds' if found <= bar else 'BROKEN'})")
+    return holds
 
 
 def ingest() -> bool:

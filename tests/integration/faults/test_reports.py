@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+from tests.databases import sqlite_in
 from tests.integration.service.conftest import Service, _start, refusal_of
 from tests.unit.agent.builders import GIB, GPU, OTHER_GPU, a_key, a_row
 
@@ -28,7 +29,7 @@ NODE = NodeIdentity(node="node-1", agent_version="1")
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
     """A service on the test's own database."""
-    async with _start(tmp_path / "store.sqlite3") as running:
+    async with _start(sqlite_in(tmp_path)) as running:
         yield running
 
 
