@@ -29,7 +29,7 @@ NODE = NodeIdentity(node="node-1", agent_version="1")
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
     """A service on the test's own database."""
-    async with _start(sqlite_in(tmp_path)) as running:
+    async with _start(sqlite_in(tmp_path)("store")) as running:
         yield running
 
 
