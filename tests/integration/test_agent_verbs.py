@@ -102,6 +102,7 @@ def test_a_check_up_names_what_is_wrong(tmp_path: Path) -> None:
     lines = {each["name"]: each for each in json.loads(done.out)}
     assert done.status == 1
     assert (lines["service"]["state"], lines["spool"]["state"], lines["opens"]["state"]) == ("bad", "ok", "ok")
+    assert {"pids", "cgroup", "environ", "accounting", "agent.sock", "gate.sock"} <= lines.keys()
     assert all(line["remedy"] for line in lines.values() if line["state"] == "bad")
 
 

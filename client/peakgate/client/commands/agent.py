@@ -164,6 +164,7 @@ def check_up(
 ) -> None:
     """Checks what the agent needs on this node, each with its remedy. Exit status 1 when something is wrong."""
     from peakgate.client.doctor.check import Check, State
+    from peakgate.client.doctor.node import node_checks
     from peakgate.client.doctor.packages import package_checks
     from peakgate.client.options import Output
     from peakgate.client.output import human_console
@@ -176,6 +177,7 @@ def check_up(
         states = {"passed": State.ok, "noted": State.note, "failed": State.bad}
         findings = check(simulate=simulate, server=server, spool=spool, control=control)
         checks += [Check(name=each.name, state=states[each.outcome], found=each.seen, remedy=each.fix) for each in findings]
+    checks += [each for each in node_checks() if each.name.endswith(".sock")]
     if as_json:
         _print_json([{"name": each.name, "state": each.state.value, "found": each.found, "remedy": each.remedy} for each in checks])
     else:
