@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, fields
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, or_, select
 
 from peakgate.server.store import predictions as prediction_rows
-from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, EventRow, PeakRow, PhasePeakRow
+from peakgate.server.store.events import heaviest
+from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, PeakRow, PhasePeakRow
 from peakgate.server.store.session import Insert, insert_for
-from peakgate.server.store.tables import PEAK_KEY, PHASE_KEY, job_events, observations, peaks, phase_peaks, predictions
+from peakgate.server.store.tables import PEAK_KEY, PHASE_KEY, job_events, jobs, observations, peaks, phase_peaks, predictions
 
 LARGER = (
     "torch_allocated_bytes",
@@ -62,13 +64,6 @@ def _merged(statement: Insert) -> Insert:
     return statement.on_conflict_do_update(index_elements=list(PEAK_KEY), set_=values)
 
 
-def add_event(connection: Connection, event: EventRow) -> None:
-    """Stores a job event; a repeated one changes nothing."""
-    result = connection.execute(insert_for(connection, job_events).on_conflict_do_nothing(), asdict(event))
-    if result.rowcount and event.prediction:
-        prediction_rows.bind(connection, [event.prediction], state="running" if event.event == "started" else event.event)
-
-
 def due(connection: Connection, *, names: Collection[str] | None, settled_before_us: int) -> list[Attempt]:
     """Attempts whose end was seen and that were not learned from, oldest end first. `names`: only of these predictions.
 
@@ -111,7 +106,8 @@ def _learned(prediction: ColumnElement[str], job: ColumnElement[str], restart: C
 
 
 def _attempt(connection: Connection, prediction: str, job: str, restart: int) -> Attempt:
-    figures = connection.execute(select(predictions).where(predictions.c.prediction == prediction)).one()
+    with_job = select(predictions, jobs.c.body).join(jobs, jobs.c.digest == predictions.c.job_digest)
+    figures = connection.execute(with_job.where(predictions.c.prediction == prediction)).one()
     of_attempt = (peaks.c.prediction == prediction, peaks.c.job == job, peaks.c.restart == restart)
     rows = tuple(_peak(row) for row in connection.execute(select(peaks).where(*of_attempt)))
     event, event_us = _terminal_event(connection, prediction, job, restart)
@@ -126,18 +122,18 @@ def _attempt(connection: Connection, prediction: str, job: str, restart: int) ->
         event=event,
         finished_us=max((event_us, *(row.last_us for row in rows))),
         peaks=rows,
+        job_body=zlib.decompress(figures.body),
     )
 
 
 def _terminal_event(connection: Connection, prediction: str, job: str, restart: int) -> tuple[str, int]:
-    """The terminal event of an attempt; an out-of-memory outweighs what else was said about the same end."""
+    """The heaviest terminal event of an attempt, and when the last of them was."""
     table = job_events.c
     query = select(table.event, table.event_us).where(
         table.prediction == prediction, table.job == job, table.restart == restart, table.event.in_(TERMINAL_EVENTS)
     )
-    order = ("oom", "failed", "cancelled", "finished")
-    events = sorted(((row.event, row.event_us) for row in connection.execute(query)), key=lambda each: order.index(each[0]))
-    return events[0] if events else ("", 0)
+    found = connection.execute(query).all()
+    return heaviest([row.event for row in found]), max((row.event_us for row in found), default=0)
 
 
 def _peak(row: Row[tuple[object, ...]]) -> PeakRow:

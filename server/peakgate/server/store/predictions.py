@@ -15,6 +15,10 @@ JOB_NAME_CHARACTERS = 200
 """Of a job's name that are kept; a name identifies nothing."""
 
 
+DEVICE_SOURCES = ("sampled", "device", "accounting", "")
+"""Sources that show the memory of one GPU as nvidia-smi does. The helper knows its allocator only, Slurm's figure is of several GPUs."""
+
+
 def add(connection: Connection, rows: Sequence[PredictionRow]) -> None:
     """Stores predictions. A repeated one, or one whose request id another replica has stored already, changes nothing."""
     bodies = {row.content.job_digest: row.content.job for row in rows}
@@ -48,7 +52,8 @@ def _columns(row: PredictionRow) -> dict[str, object]:
 
 
 def _selected() -> Select[tuple[object, ...]]:
-    observed = select(func.coalesce(func.max(peaks.c.peak_bytes), 0)).where(peaks.c.prediction == predictions.c.prediction)
+    of_job = (peaks.c.prediction == predictions.c.prediction, peaks.c.source.in_(DEVICE_SOURCES))
+    observed = select(func.coalesce(func.max(peaks.c.peak_bytes), 0)).where(*of_job)
     body, observed_bytes = jobs.c.body.label("job_body"), observed.scalar_subquery().label("observed_bytes")
     return select(predictions, body, observed_bytes).join(jobs, jobs.c.digest == predictions.c.job_digest)
 

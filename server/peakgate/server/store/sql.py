@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import calibrations, peaks, predictions
+from peakgate.server.store import calibrations, events, observations, peaks, predictions
 from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
@@ -46,7 +46,8 @@ class SqlStore:
     def prediction(self, name: str) -> StoredPrediction | None:
         """One prediction."""
         with self._sessions.reading() as connection:
-            return predictions.by_name(connection, name)
+            found = predictions.by_name(connection, name)
+            return observations.with_observations(connection, [found])[0] if found is not None else None
 
     def by_request(self, request_id: str) -> StoredPrediction | None:
         """The prediction that answered a request id."""
@@ -61,7 +62,8 @@ class SqlStore:
     def predictions(self, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> Sequence[StoredPrediction]:
         """Predictions, newest first."""
         with self._sessions.reading() as connection:
-            return predictions.page(connection, limit=limit, before=before, observed_only=observed_only)
+            found = predictions.page(connection, limit=limit, before=before, observed_only=observed_only)
+            return observations.with_observations(connection, found)
 
     def expire(self, before_us: int) -> int:
         """Deletes unused predictions from before a moment; returns how many."""
@@ -77,7 +79,7 @@ class SqlStore:
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""
         with self._sessions.writing() as connection:
-            peaks.add_event(connection, event)
+            events.add(connection, event)
 
     def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""

@@ -1,0 +1,55 @@
+"""Starts and ends of jobs. Events merge like peaks do: repeats, late ones and any order give the same rows and the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict
+
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select, update
+
+from peakgate.server.store.records import EventRow
+from peakgate.server.store.session import Insert, insert_for
+from peakgate.server.store.tables import job_events, predictions
+
+HEAVIEST_FIRST = ("oom", "failed", "cancelled", "finished", "started")
+"""Which of several events of one attempt says what became of it: an agent only sees that the processes are gone (finished), a
+scheduler also that they were killed or failed, and nobody reports an out-of-memory of a GPU where there was none."""
+
+EVENT_KEY = ("cluster", "job", "restart", "prediction", "event")
+
+
+def add(connection: Connection, event: EventRow) -> None:
+    """Stores a job event and gives its prediction the state that all its events together say.
+
+    A repeated one changes nothing. The nodes of one job report its end at different moments: the last one counts, of a start the first.
+    """
+    connection.execute(_merged(insert_for(connection, job_events)), asdict(event))
+    if event.prediction:
+        state = _state(connection, event.prediction)
+        connection.execute(update(predictions).where(predictions.c.prediction == event.prediction).values(state=state))
+
+
+def heaviest(events: Collection[str]) -> str:
+    """What became of an attempt that has these events; empty without any."""
+    return min(events, key=HEAVIEST_FIRST.index, default="")
+
+
+def _merged(statement: Insert) -> Insert:
+    new, old = statement.excluded, job_events.c
+    is_start = old.event == "started"
+    moved = or_(and_(is_start, new.event_us < old.event_us), and_(~is_start, new.event_us > old.event_us))
+    values: dict[str, ColumnElement[object]] = {"event_us": case((moved, new.event_us), else_=old.event_us)}
+    for name in ("exit_code", "signal"):
+        values[name] = case((new[name] > func.coalesce(old[name], new[name] - 1), new[name]), else_=old[name])
+    is_named_first = and_(new.origin != "", or_(old.origin == "", new.origin < old.origin))
+    values["origin"] = case((is_named_first, new.origin), else_=old.origin)
+    return statement.on_conflict_do_update(index_elements=list(EVENT_KEY), set_=values)
+
+
+def _state(connection: Connection, prediction: str) -> str:
+    """Of the attempt whose events are the newest: what its heaviest event says."""
+    rows = connection.execute(select(job_events).where(job_events.c.prediction == prediction)).all()
+    attempts = {(row.cluster, row.job, row.restart): row.event_us for row in sorted(rows, key=lambda row: int(row.event_us))}
+    newest = max(attempts, key=lambda attempt: (attempts[attempt], attempt))
+    event = heaviest([row.event for row in rows if (row.cluster, row.job, row.restart) == newest])
+    return "running" if event == "started" else event
