@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import calibrations, events, observations, peaks, predictions
+from peakgate.server.store import calibrations, events, observations, peaks, predictions, retention
 from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
@@ -69,6 +69,12 @@ class SqlStore:
         """Deletes unused predictions from before a moment; returns how many."""
         with self._sessions.writing() as connection:
             return predictions.expire(connection, before_us)
+
+    def forget(self, *, peaks_before_us: int, events_before_us: int, limit: int) -> dict[str, int]:
+        """Deletes at most `limit` old rows of each table that have been made use of; returns how many by table."""
+        with self._sessions.writing() as connection:
+            forgotten_peaks = retention.forget_peaks(connection, peaks_before_us, limit=limit)
+            return {"peaks": forgotten_peaks, "job_events": retention.forget_events(connection, events_before_us, limit=limit)}
 
     def merge_peaks(self, rows: Sequence[PeakRow], phases: Sequence[PhasePeakRow] = ()) -> None:
         """Merges peaks by maximum; committed when it returns."""
