@@ -74,8 +74,11 @@ def _card_or_peak(gpu: GpuFigures) -> int:
 
 
 def _peak_unless_full(gpu: GpuFigures) -> int:
-    """The peak; with the helper's figures, or on a card that the cache had filled, only what was in use."""
-    return gpu.in_use_bytes if gpu.has_helper or _is_full(gpu) else gpu.least_peak_bytes
+    """The peak; with the helper's figures, or on a card that the cache had filled, only what was in use.
+
+    Of an import it may be that nothing cut the job short: how it ended is what was not seen.
+    """
+    return gpu.in_use_bytes if gpu.has_helper or gpu.is_imported or _is_full(gpu) else gpu.least_peak_bytes
 
 
 def _is_full(gpu: GpuFigures) -> bool:

@@ -51,6 +51,11 @@ class GpuFigures:
         return self.allocated_bytes > 0
 
     @property
+    def is_imported(self) -> bool:
+        """Whether no agent looked at the GPU."""
+        return self.source in IMPORTED
+
+    @property
     def in_use_bytes(self) -> int:
         """A lower end of the need: blocks in use and what lies outside the allocator.
 
@@ -90,14 +95,17 @@ class _Process:
         return self.first_us <= other.last_us and other.first_us <= self.last_us
 
 
-def figures_of(peaks: Iterable[PeakRow]) -> list[GpuFigures]:
-    """One entry a GPU. Where an agent saw a GPU of the job, imported figures do not count."""
+def figures_of(peaks: Iterable[PeakRow], *, card_bytes: int = 0) -> list[GpuFigures]:
+    """One entry a GPU. Where an agent saw a GPU of the job, imported figures do not count.
+
+    `card_bytes` is the card that the job asked for: it stands in where the source does not know the card, as imports do not.
+    """
     rows = list(peaks)
     seen = [row for row in rows if row.source not in IMPORTED] or rows
     by_gpu: dict[tuple[str, str, str], list[PeakRow]] = {}
     for row in seen:
         by_gpu.setdefault((row.cluster, row.node, row.gpu_uuid), []).append(row)
-    return [_figures(by_gpu[key]) for key in sorted(by_gpu)]
+    return [_figures(by_gpu[key], card_bytes) for key in sorted(by_gpu)]
 
 
 def worst_of(gpus: Sequence[GpuFigures]) -> GpuFigures | None:
@@ -106,9 +114,9 @@ def worst_of(gpus: Sequence[GpuFigures]) -> GpuFigures | None:
     return max(ran_out or gpus, key=lambda each: (each.most_peak_bytes, each.node, each.gpu_uuid), default=None)
 
 
-def _figures(rows: list[PeakRow]) -> GpuFigures:
+def _figures(rows: list[PeakRow], card_bytes: int) -> GpuFigures:
     source, seen_bytes = _seen(rows)
-    total_bytes = max(row.gpu_total_bytes for row in rows)
+    total_bytes = max(row.gpu_total_bytes for row in rows) or card_bytes
     tolerance = int(AGREEMENT_RATIO * (total_bytes or seen_bytes))
     together = _at_the_peak(rows)
     source, least, most = _by_accounting(source, seen_bytes, together, tolerance)

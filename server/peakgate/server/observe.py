@@ -45,7 +45,7 @@ def observe(attempt: Attempt, *, model_version: str, at_length: AtLength | None 
 
     `at_length` predicts the job for another length, when its stated one is a cap.
     """
-    gpus = figures_of(attempt.peaks)
+    gpus = figures_of(attempt.peaks, card_bytes=attempt.card_bytes)
     worst = worst_of(gpus)
     if worst is None:
         return Observed(reason=NO_PEAKS, message="the job ended and no GPU of it was seen")

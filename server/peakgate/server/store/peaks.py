@@ -122,6 +122,7 @@ def _attempt(connection: Connection, prediction: str, job: str, restart: int) ->
         event=event,
         finished_us=max((event_us, *(row.last_us for row in rows))),
         peaks=rows,
+        card_bytes=figures.total_bytes,
         job_body=zlib.decompress(figures.body),
     )
 

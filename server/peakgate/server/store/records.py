@@ -158,6 +158,8 @@ class Attempt:
     event: str
     finished_us: int
     peaks: tuple[PeakRow, ...]
+    card_bytes: int = 0
+    """The total of the card that the job asked for; 0: none was stated."""
     job_body: bytes = b""
     """The job document, serialised."""
 
