@@ -45,7 +45,7 @@ def import_as_dict(each: Imported) -> dict[str, Plain]:
         "prediction": each.job.prediction,
         "source": each.job.source,
         "event": each.job.event,
-        "peakBytes": max((peak.peak_bytes for peak in each.job.peaks), default=0),
+        "peak_bytes": max((peak.peak_bytes for peak in each.job.peaks), default=0),
         "fate": str(each.fate),
         "kind": each.kind,
         "why": each.why,
