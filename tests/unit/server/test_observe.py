@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.unit.server.attempts import CARD, a_peak, a_process, an_attempt, of_helper
@@ -231,3 +233,10 @@ def test_the_words_of_the_rules_are_frozen() -> None:
         "CACHE_FLUSHED",
     )
     assert all(rule.message and rule.kind is not Kind.EXACT for rule in RULES)
+
+
+def test_the_page_has_every_rule_in_order() -> None:
+    """docs/observations.md is what an operator reads."""
+    text = (Path(__file__).parents[3] / "docs/observations.md").read_text()
+    rows = re.findall(r"^\| `([A-Z_]+)` \| (\w+) \|", text, re.MULTILINE)
+    assert rows == [("NO_PEAKS", "dropped"), *((rule.reason, str(rule.kind)) for rule in RULES)]

@@ -23,10 +23,12 @@ def add(connection: Connection, event: EventRow) -> None:
 
     A repeated one changes nothing. The nodes of one job report its end at different moments: the last one counts, of a start the first.
     """
+    of_prediction = predictions.c.prediction == event.prediction
+    if event.prediction:  # two nodes that report at one moment must each see what the other has said
+        connection.execute(select(predictions.c.prediction).where(of_prediction).with_for_update())
     connection.execute(_merged(insert_for(connection, job_events)), asdict(event))
     if event.prediction:
-        state = _state(connection, event.prediction)
-        connection.execute(update(predictions).where(predictions.c.prediction == event.prediction).values(state=state))
+        connection.execute(update(predictions).where(of_prediction).values(state=_state(connection, event.prediction)))
 
 
 def heaviest(events: Collection[str]) -> str:
