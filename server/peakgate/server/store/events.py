@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import asdict
 
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from peakgate.server.store.records import EventRow
-from peakgate.server.store.session import Insert, insert_for
+from peakgate.server.store.session import insert_for
 from peakgate.server.store.tables import job_events, predictions
 
 HEAVIEST_FIRST = ("oom", "failed", "cancelled", "finished", "started")
@@ -36,7 +37,7 @@ def heaviest(events: Collection[str]) -> str:
     return min(events, key=HEAVIEST_FIRST.index, default="")
 
 
-def _merged(statement: Insert) -> Insert:
+def _merged(statement: postgresql.Insert | sqlite.Insert) -> postgresql.Insert | sqlite.Insert:
     new, old = statement.excluded, job_events.c
     is_start = old.event == "started"
     moved = or_(and_(is_start, new.event_us < old.event_us), and_(~is_start, new.event_us > old.event_us))
