@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from peakgate.v1 import calibration_service_pb2 as calibration_pb
 from peakgate.v1 import prediction_service_pb2 as pb
@@ -58,7 +59,7 @@ async def test_an_observation_says_what_it_rests_on(service: Any, a_job: AJob) -
     rows = [{"peak_bytes": device * 0.99}, {"peak_bytes": device * 0.99} | process]
     rows += [{"peak_bytes": float(device), "source": "accounting"} | process, {"peak_bytes": 1.0, "source": "torch"} | process | helper]
     await report(service, before.prediction, *rows)
-    await end(service, before.prediction, exit_code=0, signal=0, origin="slurm")
+    await end(service, before.prediction, exit_code=0, signal=0, origin="agent")
     (found,) = await observations(service, before.prediction)
     assert (found.kind, found.source, found.confidence, found.origin, found.learned) == ("exact", "accounting", "A", "agent", True)
     assert (found.node, found.gpu_uuid, found.steps_done, found.observed_bytes) == ("n1", UUID, 70, device)
@@ -93,6 +94,31 @@ async def test_an_event_that_comes_after_learning_is_kept(service: Any, a_job: A
     assert await observations(service, before.prediction) == learned
     found = await service.predictions.GetPrediction(pb.GetPredictionRequest(prediction=before.prediction))
     assert (found.stored.state, len(learned)) == ("failed", 1)
+
+
+async def test_a_scheduler_that_tells_the_end_first_waits_for_the_agents_last_rows(service: Any, a_job: AJob) -> None:
+    """The epilog of a job is faster than the agent's last batch, which has the peak."""
+    before = await predicted(service, a_job(micro_batch_size=4))
+    device = before.peak.device_bytes
+    await report(service, before.prediction, {"peak_bytes": device * 0.8})
+    now = Timestamp()
+    now.GetCurrentTime()
+    await end(service, before.prediction, origin="slurm", exit_code=0, event_time=now)
+    assert await observations(service, before.prediction) == []
+    await report(service, before.prediction, {"peak_bytes": float(device), "ended": True})
+    (found,) = await observations(service, before.prediction)
+    assert (found.kind, found.observed_bytes) == ("exact", device)
+
+
+@pytest.mark.parametrize("exit_of_job", [{"exit_code": 137}, {"exit_code": 0, "signal": 9}], ids=["137", "signal 9"])
+async def test_an_end_with_an_exit_status_did_not_go_well(exit_of_job: dict[str, int], service: Any, a_job: AJob) -> None:
+    """A kill is no out-of-memory of the GPU: the peak is a lower end."""
+    before = await predicted(service, a_job(micro_batch_size=4))
+    await report(service, before.prediction, {"peak_bytes": float(before.peak.device_bytes)})
+    await end(service, before.prediction, **exit_of_job)
+    (found,) = await observations(service, before.prediction)
+    stored = (await service.predictions.GetPrediction(pb.GetPredictionRequest(prediction=before.prediction))).stored
+    assert (found.kind, found.reason, stored.state) == ("lower", "CUT_SHORT", "failed")
 
 
 async def test_a_capped_job_is_compared_with_its_longest_sequence(service: Any, a_job: AJob) -> None:

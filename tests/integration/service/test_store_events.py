@@ -62,7 +62,7 @@ def test_events_merge_in_any_order(store: SqlStore, tmp_path: Path) -> None:
 
 def test_the_state_is_that_of_the_newest_attempt(store: SqlStore) -> None:
     """A restart after an out-of-memory is running, then finished, whatever is told last."""
-    first = EventRow(cluster="c", job="1", restart=0, prediction="predictions/0", event="oom", event_us=10, exit_code=1)
+    first = EventRow(cluster="c", job="1", restart=0, prediction="predictions/0", event="oom", event_us=10, exit_code=None)
     again, done = replace(first, restart=1, event="started", event_us=12), replace(first, restart=1, event="finished", event_us=30)
     want_states = {(first,): "oom", (again, first): "running", (done, first, again): "finished", (first, done): "finished"}
     for number, (order, want_state) in enumerate(want_states.items()):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from peakgate.server.store.records import EventRow
@@ -32,6 +32,15 @@ def add(connection: Connection, event: EventRow) -> None:
         connection.execute(update(predictions).where(of_prediction).values(state=_state(connection, event.prediction)))
 
 
+def outcome(rows: Iterable[Row[tuple[object, ...]]]) -> str:
+    """What became of an attempt, by the rows of its events; an end with an exit status or a signal is none that went well."""
+    return heaviest([_word(row.event, row.exit_code, row.signal) for row in rows])
+
+
+def _word(event: str, exit_code: int | None, signal: int | None) -> str:
+    return "failed" if event == "finished" and (exit_code or signal) else event
+
+
 def heaviest(events: Collection[str]) -> str:
     """What became of an attempt that has these events; empty without any."""
     return min(events, key=HEAVIEST_FIRST.index, default="")
@@ -54,5 +63,5 @@ def _state(connection: Connection, prediction: str) -> str:
     rows = connection.execute(select(job_events).where(job_events.c.prediction == prediction)).all()
     attempts = {(row.cluster, row.job, row.restart): row.event_us for row in sorted(rows, key=lambda row: int(row.event_us))}
     newest = max(attempts, key=lambda attempt: (attempts[attempt], attempt))
-    event = heaviest([row.event for row in rows if (row.cluster, row.job, row.restart) == newest])
+    event = outcome(row for row in rows if (row.cluster, row.job, row.restart) == newest)
     return "running" if event == "started" else event

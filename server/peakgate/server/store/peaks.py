@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, fields
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, or_, select
 
 from peakgate.server.store import predictions as prediction_rows
-from peakgate.server.store.events import heaviest
-from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, PeakRow, PhasePeakRow
+from peakgate.server.store.events import outcome
+from peakgate.server.store.records import IMPORTED, TERMINAL_EVENTS, Attempt, PeakRow, PhasePeakRow
 from peakgate.server.store.session import Insert, insert_for
 from peakgate.server.store.tables import PEAK_KEY, PHASE_KEY, job_events, jobs, observations, peaks, phase_peaks, predictions
 
@@ -68,10 +68,10 @@ def due(connection: Connection, *, names: Collection[str] | None, settled_before
     """Attempts whose end was seen and that were not learned from, oldest end first. `names`: only of these predictions.
 
     The end is a terminal event, or every GPU's row having ended; a GPU that says nothing more after the others have ended
-    is waited for until `settled_before_us`.
+    is waited for until `settled_before_us`, and so are an agent's last rows when a scheduler told the end before it.
     """
     keys = {*_ended_by_event(connection, names), *_ended_by_rows(connection, names, settled_before_us)}
-    attempts = [_attempt(connection, *key) for key in keys]
+    attempts = [attempt for key in keys if (attempt := _attempt(connection, *key, settled_before_us=settled_before_us)) is not None]
     return sorted(attempts, key=lambda each: (each.finished_us, each.prediction, each.job, each.restart))
 
 
@@ -105,12 +105,16 @@ def _learned(prediction: ColumnElement[str], job: ColumnElement[str], restart: C
     return exists().where(table.prediction == prediction, table.job == job, table.restart == restart)
 
 
-def _attempt(connection: Connection, prediction: str, job: str, restart: int) -> Attempt:
+def _attempt(connection: Connection, prediction: str, job: str, restart: int, *, settled_before_us: int) -> Attempt | None:
+    """None while an agent's last rows are waited for."""
     with_job = select(predictions, jobs.c.body).join(jobs, jobs.c.digest == predictions.c.job_digest)
     figures = connection.execute(with_job.where(predictions.c.prediction == prediction)).one()
     of_attempt = (peaks.c.prediction == prediction, peaks.c.job == job, peaks.c.restart == restart)
     rows = tuple(_peak(row) for row in connection.execute(select(peaks).where(*of_attempt)))
-    event, event_us = _terminal_event(connection, prediction, job, restart)
+    events = _terminal_events(connection, prediction, job, restart)
+    told_us = max((event.event_us for event in events), default=0)
+    if told_us >= settled_before_us and _is_behind(rows, {event.origin for event in events}):
+        return None
     return Attempt(
         prediction=prediction,
         job=job,
@@ -119,22 +123,24 @@ def _attempt(connection: Connection, prediction: str, job: str, restart: int) ->
         required_bytes=figures.required_bytes,
         device_bytes=figures.device_bytes,
         model_version=figures.model_version,
-        event=event,
-        finished_us=max((event_us, *(row.last_us for row in rows))),
+        event=outcome(events),
+        finished_us=max((told_us, *(row.last_us for row in rows))),
         peaks=rows,
         card_bytes=figures.total_bytes,
         job_body=zlib.decompress(figures.body),
     )
 
 
-def _terminal_event(connection: Connection, prediction: str, job: str, restart: int) -> tuple[str, int]:
-    """The heaviest terminal event of an attempt, and when the last of them was."""
+def _terminal_events(connection: Connection, prediction: str, job: str, restart: int) -> Sequence[Row[tuple[object, ...]]]:
     table = job_events.c
-    query = select(table.event, table.event_us).where(
-        table.prediction == prediction, table.job == job, table.restart == restart, table.event.in_(TERMINAL_EVENTS)
-    )
-    found = connection.execute(query).all()
-    return heaviest([row.event for row in found]), max((row.event_us for row in found), default=0)
+    of_attempt = (table.prediction == prediction, table.job == job, table.restart == restart, table.event.in_(TERMINAL_EVENTS))
+    return connection.execute(select(job_events).where(*of_attempt)).all()
+
+
+def _is_behind(rows: Iterable[PeakRow], told_by: Collection[str]) -> bool:
+    """Whether an agent still has rows to send: it has not said that its GPU's are over, and only others have told the end."""
+    is_open = any(row.pid == 0 and not row.ended and row.source not in IMPORTED for row in rows)
+    return is_open and not set(told_by) & {"", "agent"}
 
 
 def _peak(row: Row[tuple[object, ...]]) -> PeakRow:
