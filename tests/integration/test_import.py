@@ -212,8 +212,8 @@ def test_a_prometheus_teaches_the_margin_once(predicted: PredictResponse, databa
     jobs = tmp_path / "usage.txt"
     jobs.write_text(accounting(("1", "0", 1, f"peakgate={predicted.prediction}")))
     with a_prometheus([a_series(device), (a_series(device, job="2")[0], [(START + 3 * 86_400, 9.0)])]) as (url, queries):
-        arguments = ("calibration", "import", "prometheus", url, "--since", START, "--until", START + 4 * 86_400, "--jobs", jobs)
-        arguments += ("--db", database, "--output", "json")
+        window = ("--since", START, "--until", START + 4 * 86_400)
+        arguments = ("calibration", "import", "prometheus", url, *window, "--jobs", jobs, "--db", database, "--output", "json")
         assert fates(run(*arguments)) == [("1", "learned", "exact"), ("2", "not joined", "")]
         before = rows(tmp_path)
         assert [fate for _, fate, _ in fates(run(*arguments))] == ["left out", "not joined"]

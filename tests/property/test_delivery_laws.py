@@ -121,20 +121,21 @@ class Agent:
             if deliver(event_message(event)):
                 self.spool.acknowledge_event(event)
 
-    def drain(self, deliver: Callable[[Message], None]) -> None:
+    def drain(self, deliver: Callable[[Message], bool]) -> None:
         """Sends all of it."""
         while self.spool.waiting():
-            self.send(100, lambda message: deliver(message) is None)
+            self.send(100, deliver)
 
 
-def receive(store: SqlStore, message: Message) -> None:
-    """What the service does with a message that arrives."""
+def receive(store: SqlStore, message: Message) -> bool:
+    """What the service does with a message that arrives; it is acknowledged."""
     if isinstance(message, ReportPeaksRequest):
         rows, phases, refused = sort_out(message, received_us=1)
         assert not refused
         store.merge_peaks(rows, phases)
     else:
         store.add_event(read_event(message, received_us=1))
+    return True
 
 
 def in_order(history: list[Seen], store: SqlStore, agents: dict[str, Agent]) -> None:

@@ -133,7 +133,7 @@ def test_old_rows_are_found_by_an_index(store: SqlStore, tmp_path: Path) -> None
     with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
         plans = []
         for query in (old_peaks(5, limit=5), old_events(5, limit=5)):
-            text = query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})  # type: ignore[no-untyped-call]  # untyped there
+            text = query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
             plans.append("; ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")))
     connection.close()
     assert ["ix_peaks_first_us" in plans[0], "ix_job_events_event_us" in plans[1]] == [True, True]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import grpc
@@ -26,12 +26,12 @@ async def predicted(service: Any, job: TrainingJob) -> PredictResponse:
     return answer
 
 
-async def report(service: Any, prediction: str, *rows: dict[str, object]) -> telemetry_pb.ReportPeaksResponse:
+async def report(service: Any, prediction: str, *rows: Mapping[str, object]) -> telemetry_pb.ReportPeaksResponse:
     """Rows of node n1."""
     peaks = []
     for row in rows:
         usual: dict[str, object] = {"node": "n1", "gpu_uuid": UUID, "gpu_total_bytes": TOTAL_BYTES, "job": "7", "prediction": prediction}
-        peaks.append(telemetry_pb.PeakSample(**(usual | {"source": "sampled"} | row)))  # type: ignore[arg-type]  # protobuf checks the types
+        peaks.append(telemetry_pb.PeakSample(**(usual | {"source": "sampled"} | dict(row))))  # type: ignore[arg-type]  # protobuf checks the types
     node = telemetry_pb.NodeInfo(cluster="c", node="n1", boot_id="b")
     answer: telemetry_pb.ReportPeaksResponse = await service.telemetry.ReportPeaks(telemetry_pb.ReportPeaksRequest(node=node, peaks=peaks))
     assert not answer.refused
@@ -54,9 +54,9 @@ async def test_an_observation_says_what_it_rests_on(service: Any, a_job: AJob) -
     """Accounting beside samples, the helper's blocks: kind, source, class, node, GPU, ends, in the answer and in the list."""
     before = await predicted(service, a_job(micro_batch_size=4))
     device = before.peak.device_bytes
-    process = {"pid": 9, "pid_start_ticks": 5}
+    process: dict[str, object] = {"pid": 9, "pid_start_ticks": 5}
     helper = {"torch_reserved_bytes": device - 10**9, "torch_allocated_bytes": device - 2 * 10**9, "steps_done": 70}
-    rows = [{"peak_bytes": device * 0.99}, {"peak_bytes": device * 0.99} | process]
+    rows: list[dict[str, object]] = [{"peak_bytes": device * 0.99}, {"peak_bytes": device * 0.99} | process]
     rows += [{"peak_bytes": float(device), "source": "accounting"} | process, {"peak_bytes": 1.0, "source": "torch"} | process | helper]
     await report(service, before.prediction, *rows)
     await end(service, before.prediction, exit_code=0, signal=0, origin="agent")
@@ -111,7 +111,7 @@ async def test_a_scheduler_that_tells_the_end_first_waits_for_the_agents_last_ro
 
 
 @pytest.mark.parametrize("exit_of_job", [{"exit_code": 137}, {"exit_code": 0, "signal": 9}], ids=["137", "signal 9"])
-async def test_an_end_with_an_exit_status_did_not_go_well(exit_of_job: dict[str, int], service: Any, a_job: AJob) -> None:
+async def test_an_end_with_an_exit_status_did_not_go_well(exit_of_job: dict[str, Any], service: Any, a_job: AJob) -> None:
     """A kill is no out-of-memory of the GPU: the peak is a lower end."""
     before = await predicted(service, a_job(micro_batch_size=4))
     await report(service, before.prediction, {"peak_bytes": float(before.peak.device_bytes)})

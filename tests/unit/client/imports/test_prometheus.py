@@ -12,10 +12,10 @@ UUID = "GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52"
 UNTIL, STEP = 10_000.0, 60
 
 
-def a_series(points: list[tuple[float, float]] | None = None, **labels: str) -> Series:
+def a_series(points: list[tuple[float, float]] | None = None, labels: dict[str, str] | None = None) -> Series:
     """One GPU of a Slurm job, in MiB."""
-    named = {"UUID": UUID, "gpu": "0", "Hostname": "n1", "modelName": "NVIDIA H100 80GB HBM3", "hpc_job": "101"} | labels
-    return Series(labels=named, points=tuple(points or [(600.0, 1000.0), (660.0, 70_000.0), (720.0, 69_000.0)]))
+    named = {"UUID": UUID, "gpu": "0", "Hostname": "n1", "modelName": "NVIDIA H100 80GB HBM3", "hpc_job": "101"}
+    return Series(labels=named | (labels or {}), points=tuple(points or [(600.0, 1000.0), (660.0, 70_000.0), (720.0, 69_000.0)]))
 
 
 def jobs(*series: Series, predictions: dict[str, str] | None = None, ends: dict[str, ImportedJob] | None = None) -> list[ImportedJob]:
@@ -48,9 +48,9 @@ def test_the_accounting_says_how_it_ended() -> None:
 
 def test_two_jobs_at_one_time_share_the_figure() -> None:
     """It is of the whole GPU; of two that followed each other it is each one's own."""
-    first, second = jobs(a_series(), a_series(hpc_job="102"))
+    first, second = jobs(a_series(), a_series(labels={"hpc_job": "102"}))
     assert all("several" in peak.flags for job in (first, second) for peak in job.peaks)
-    apart = jobs(a_series(), a_series([(900.0, 5000.0)], hpc_job="102"))
+    apart = jobs(a_series(), a_series([(900.0, 5000.0)], {"hpc_job": "102"}))
     assert not any("several" in peak.flags for job in apart for peak in job.peaks)
 
 
@@ -63,15 +63,15 @@ def test_a_job_at_the_end_of_the_window_is_running() -> None:
 def test_pods_and_their_label_join_on_kubernetes() -> None:
     """Behind a scrape with labels of its own, too; a MIG slice has its GPU's UUID and an instance."""
     labels = {"hpc_job": "", "namespace": "train", "pod": "llm-0", "peakgate_io_prediction": "abc", "GPU_I_ID": "3"}
-    (job,) = jobs(a_series(**labels))
+    (job,) = jobs(a_series(labels=labels))
     assert (job.job, job.prediction, job.peaks[0].gpu_uuid) == ("train/llm-0", "predictions/abc", f"{UUID}/3")
     moved = {"hpc_job": "", "namespace": "monitoring", "pod": "dcgm", "exported_namespace": "train", "exported_pod": "llm-0"}
-    assert [each.job for each in jobs(a_series(**moved))] == ["train/llm-0"]
+    assert [each.job for each in jobs(a_series(labels=moved))] == ["train/llm-0"]
 
 
 def test_gpus_without_a_job_and_points_without_a_value_are_passed_over() -> None:
     """An idle GPU, a gap, DCGM's blank."""
-    assert jobs(a_series(hpc_job="")) == []
+    assert jobs(a_series(labels={"hpc_job": ""})) == []
     assert jobs(a_series([(600.0, math.nan), (660.0, 0.0)])) == []
 
 
