@@ -36,9 +36,6 @@ from peakgate.v1.telemetry_service_pb2_grpc import add_TelemetryServiceServicer_
 SWEEP_SECONDS = 30.0
 """Between looks for ended jobs that were not learned from, and for a calibration that another replica has moved on."""
 
-SWEEP_BACK_SECONDS = 24 * 3600.0
-"""How far such a look goes back; the one at a start goes back to the beginning."""
-
 EXPIRE_SECONDS = 600.0
 """Between deletions of predictions that no job uses."""
 
@@ -65,7 +62,6 @@ class Core:
         self.store = store
         self._clock = clock
         self._log = log
-        self._sweep_us = int((SWEEP_BACK_SECONDS + settle_seconds) * MICROSECONDS)
         self._retention_us = int(retention_hours * 3600 * MICROSECONDS)
         prior = Calibrator(epoch=memory.version).snapshot()
         self.judge = Judge(memory, prior, policy, cache_entries=cache_entries)
@@ -127,7 +123,7 @@ class Core:
 
     async def _sweep(self) -> None:
         await self.learner.load()
-        await self.learner.learn(since_us=max(1, self._clock() - self._sweep_us))
+        await self.learner.learn()
 
     async def _expire(self) -> None:
         expired = await asyncio.to_thread(self.store.expire, self._clock() - self._retention_us)

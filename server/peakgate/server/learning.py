@@ -55,13 +55,10 @@ class Learner:
             if await asyncio.to_thread(self._load):
                 self._swap()
 
-    async def learn(self, names: Collection[str] | None = None, *, since_us: int = 0) -> tuple[Learned, ...]:
-        """Applies every ended job that was not applied yet (`names`: only of these predictions; `since_us`: that ended since).
-
-        Raises STORE_UNAVAILABLE.
-        """
+    async def learn(self, names: Collection[str] | None = None) -> tuple[Learned, ...]:
+        """Applies every ended job that was not applied yet (`names`: only of these predictions). Raises STORE_UNAVAILABLE."""
         async with self._lock:
-            learned = await asyncio.to_thread(self._learn, names, since_us)
+            learned = await asyncio.to_thread(self._learn, names)
             if learned:
                 self._swap()
         for each in learned:
@@ -89,9 +86,9 @@ class Learner:
         self._calibrator.snapshot()  # fitted here, off the event loop
         return True
 
-    def _learn(self, names: Collection[str] | None, since_us: int) -> tuple[Learned, ...]:
+    def _learn(self, names: Collection[str] | None) -> tuple[Learned, ...]:
         learned: list[Learned] = []
-        for attempt in self._due(names, since_us):
+        for attempt in self._due(names):
             observed = self._observe(attempt)
             if observed.reason == NO_PEAKS and attempt.finished_us > self._clock() - self._settle_us:
                 continue  # the end was told before the last peaks arrived
@@ -118,8 +115,8 @@ class Learner:
         memory = self._judge.memory
         return observe(attempt, model_version=memory.version, at_length=at_length(memory, attempt.job_body))
 
-    def _due(self, names: Collection[str] | None, since_us: int) -> Sequence[Attempt]:
-        return self._store.due(names=names, settled_before_us=self._clock() - self._settle_us, since_us=since_us)
+    def _due(self, names: Collection[str] | None) -> Sequence[Attempt]:
+        return self._store.due(names=names, settled_before_us=self._clock() - self._settle_us)
 
     def _try(self, observed: Observed) -> tuple[Outcome, Calibrator]:
         """Learns on a copy: the one in use changes only after the commit."""

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from alembic import command
 from sqlalchemy import text
-from tests.unit.server.attempts import a_peak
 from tests.unit.server.stored import a_prediction
 
 from peakgate.server.store.engine import open_engine
@@ -99,15 +98,3 @@ def test_an_older_database_keeps_its_observations(tmp_path: Path) -> None:
     assert found is not None
     kinds = [(row.job, row.kind, row.origin, row.confidence, row.upper_bytes) for row in found.observations]
     assert kinds == [("a", "exact", "agent", "D", 60), ("b", "lower", "agent", "D", None), ("c", "dropped", "agent", "D", 60)]
-
-
-def test_a_repeated_look_for_ended_jobs_is_small(store: SqlStore) -> None:
-    """Only events since then, and rows of jobs that no event has ended; the look at a start misses nothing."""
-    store.add_predictions([a_prediction(f"predictions/{number}") for number in (1, 2, 3)])
-    ended = EventRow(cluster="c", job="1", restart=0, prediction="predictions/0", event="finished", event_us=50, exit_code=0)
-    for number, moment_us in ((0, 50), (1, 150)):
-        store.add_event(replace(ended, prediction=f"predictions/{number}", event_us=moment_us))
-    store.merge_peaks([a_peak(prediction=f"predictions/{number}", ended=1, last_us=60) for number in (0, 2)])
-    want = {0: ["predictions/0", "predictions/1", "predictions/2"], 100: ["predictions/1", "predictions/2"]}
-    found = {since: store.due(names=None, settled_before_us=1 << 60, since_us=since) for since in want}
-    assert {since: sorted(attempt.prediction for attempt in due) for since, due in found.items()} == want

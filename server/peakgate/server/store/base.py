@@ -61,11 +61,8 @@ class Store(Protocol):
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""
 
-    def due(self, *, names: Collection[str] | None, settled_before_us: int, since_us: int = 0) -> Sequence[Attempt]:
-        """Attempts whose end was seen and that were not learned from, oldest end first.
-
-        `since_us`: only those that ended since, and those that are not known to have ended; 0: all of them.
-        """
+    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
+        """Attempts whose end was seen and that were not learned from, oldest end first."""
 
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""

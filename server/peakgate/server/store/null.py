@@ -65,7 +65,7 @@ class NullStore:
         """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
         raise _keeps_nothing()
 
-    def due(self, *, names: Collection[str] | None, settled_before_us: int, since_us: int = 0) -> Sequence[Attempt]:
+    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
         """None."""
         return ()
 

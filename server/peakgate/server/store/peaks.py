@@ -64,32 +64,26 @@ def _merged(statement: Insert) -> Insert:
     return statement.on_conflict_do_update(index_elements=list(PEAK_KEY), set_=values)
 
 
-def due(connection: Connection, *, names: Collection[str] | None, settled_before_us: int, since_us: int = 0) -> list[Attempt]:
+def due(connection: Connection, *, names: Collection[str] | None, settled_before_us: int) -> list[Attempt]:
     """Attempts whose end was seen and that were not learned from, oldest end first. `names`: only of these predictions.
-
-    `since_us` keeps a look that is repeated small: only events since then, and rows of predictions that no event has ended.
 
     The end is a terminal event, or every GPU's row having ended; a GPU that says nothing more after the others have ended
     is waited for until `settled_before_us`, and so are an agent's last rows when a scheduler told the end before it.
     """
-    keys = {*_ended_by_event(connection, names, since_us), *_ended_by_rows(connection, names, settled_before_us, is_running=since_us > 0)}
+    keys = {*_ended_by_event(connection, names), *_ended_by_rows(connection, names, settled_before_us)}
     attempts = [attempt for key in keys if (attempt := _attempt(connection, *key, settled_before_us=settled_before_us)) is not None]
     return sorted(attempts, key=lambda each: (each.finished_us, each.prediction, each.job, each.restart))
 
 
-def _ended_by_event(connection: Connection, names: Collection[str] | None, since_us: int) -> list[tuple[str, str, int]]:
+def _ended_by_event(connection: Connection, names: Collection[str] | None) -> list[tuple[str, str, int]]:
     table = job_events.c
     query = select(table.prediction, table.job, table.restart).where(
         table.event.in_(TERMINAL_EVENTS), _known(table.prediction, names), ~_learned(table.prediction, table.job, table.restart)
     )
-    if since_us:
-        query = query.where(table.event_us >= since_us)
     return [(row.prediction, row.job, row.restart) for row in connection.execute(query)]
 
 
-def _ended_by_rows(
-    connection: Connection, names: Collection[str] | None, settled_before_us: int, *, is_running: bool
-) -> list[tuple[str, str, int]]:
+def _ended_by_rows(connection: Connection, names: Collection[str] | None, settled_before_us: int) -> list[tuple[str, str, int]]:
     table = peaks.c
     settled = and_(func.max(table.ended) == 1, func.max(table.last_us) < settled_before_us)
     query = (
@@ -98,8 +92,6 @@ def _ended_by_rows(
         .group_by(table.prediction, table.job, table.restart)
         .having(or_(func.min(table.ended) == 1, settled))
     )
-    if is_running:
-        query = query.where(table.prediction.in_(select(predictions.c.prediction).where(predictions.c.state == "running")))
     return [(row.prediction, row.job, row.restart) for row in connection.execute(query)]
 
 

@@ -87,13 +87,10 @@ class SqlStore:
         with self._sessions.writing() as connection:
             events.add(connection, event)
 
-    def due(self, *, names: Collection[str] | None, settled_before_us: int, since_us: int = 0) -> Sequence[Attempt]:
-        """Attempts whose end was seen and that were not learned from, oldest end first.
-
-        `since_us`: only those that ended since, and those that are not known to have ended; 0: all of them.
-        """
+    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
+        """Attempts whose end was seen and that were not learned from, oldest end first."""
         with self._sessions.reading() as connection:
-            return peaks.due(connection, names=names, settled_before_us=settled_before_us, since_us=since_us)
+            return peaks.due(connection, names=names, settled_before_us=settled_before_us)
 
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""

@@ -37,7 +37,7 @@ predictions = Table(
     Column("model_version", String(64), nullable=False),
     Column("calibration_version", String(64), nullable=False),
     Column("answer", LargeBinary, nullable=False),
-    Column("state", String(16), nullable=False, index=True),  # running finished oom failed cancelled; empty: bound to no job, expires
+    Column("state", String(16), nullable=False),  # running finished oom failed cancelled; empty: bound to no job, expires
 )
 Index("ix_predictions_newest", predictions.c.created_us, predictions.c.prediction)
 

@@ -61,7 +61,6 @@ def _job_events() -> None:
     with op.batch_alter_table("job_events") as table:
         table.alter_column("origin", server_default=None)
     op.create_index(op.f("ix_job_events_event_us"), "job_events", ["event_us"], unique=False)
-    op.create_index(op.f("ix_predictions_state"), "predictions", ["state"], unique=False)
     op.create_index(op.f("ix_peaks_first_us"), "peaks", ["first_us"], unique=False)
 
 
