@@ -172,9 +172,20 @@ RULES: tuple[Rule, ...] = (
         keeps_confidence=True,
     ),
 )
-"""In order. Sources: the split of torch's and NVML's figures and the limits 0.9 and 0.985 are those that the calibration was simulated
-with; a retry is `num_alloc_retries` of torch.cuda.memory_stats (CUDACachingAllocator.cpp: release_cached_blocks before an error);
-preallocation is XLA_PYTHON_CLIENT_PREALLOCATE; managed memory is missing in NVML's list of processes (pynvml issue 63)."""
+"""In order: what makes the figure another's comes before what bounds it, and what bounds it before what only doubts it.
+
+Where they come from:
+OTHER_MODEL, CARD_FULL, CUT_SHORT, NO_SECOND_STEP, the limits 0.9 and 0.985, and the whole card as the end of an out-of-memory: the labels
+  that the margin was simulated with (tests of the calibration hold its bars with them);
+SHARED_FIGURE: NVML lists an MPS server and not its clients (dcgm-exporter PR 734);
+HARDWARE_ERROR: docs.nvidia.com/deploy/xid-errors, errors that end a process of any size;
+PREALLOCATED: XLA_PYTHON_CLIENT_PREALLOCATE (JAX, "GPU memory allocation"), TensorFlow's set_memory_growth;
+UNATTRIBUTED: managed memory is missing in NVML's list of processes (pynvml issue 63);
+NO_DEVICE_FIGURE: torch.cuda.memory_stats counts what the allocator asked for, not the context, NCCL or the libraries;
+AVERAGED: gres/gpumem is of a task, summed over its GPUs (slurm gpu_nvml.c: gpu_p_usage_read);
+LENGTH_UNKNOWN: padded data is as long as its longest sequence, which a cap only bounds;
+CACHE_FLUSHED: num_alloc_retries, CUDACachingAllocator.cpp: release_cached_blocks before an error is raised.
+"""
 
 EXACT = Rule(
     reason="",

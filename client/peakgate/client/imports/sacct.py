@@ -70,7 +70,9 @@ def _problem(record: Record, steps: list[Step]) -> str:
         gpus = step.gpus or record.gpus
         if not gpus:
             return "how many GPUs it had is not said: the output needs AllocTRES with gres/gpu"
-        if step.tasks > gpus:
+        if not step.shares:
+            return "on how many nodes it ran is not said: the output needs AllocTRES with node"
+        if step.shares > gpus:
             return f"{step.tasks} tasks of step {step.name} shared {gpus} GPUs, so the figure of a task is not that of a GPU"
         if not step.node:
             return "the node of the highest task is not said: the output needs TRESUsageInMaxNode"
@@ -78,11 +80,11 @@ def _problem(record: Record, steps: list[Step]) -> str:
 
 
 def _peak(record: Record, step: Step, *, several: bool) -> ImportedPeak:
-    gpus_of_task = math.ceil((step.gpus or record.gpus) / step.tasks)
+    gpus_of_task = math.ceil((step.gpus or record.gpus) / step.shares)
     averaged = ("averaged",) if gpus_of_task > 1 else ()
     return ImportedPeak(
         node=step.node,
-        gpu_uuid=NOT_IN_UUID.sub("_", f"GPU-of-task-{step.task or 0}-of-step-{step.name}"),
+        gpu_uuid=NOT_IN_UUID.sub("_", f"GPU-of-{'node' if step.is_of_node else f'task-{step.task or 0}'}-of-step-{step.name}"),
         peak_bytes=step.gpu_memory_bytes // gpus_of_task,
         first_time=record.start_time,
         last_time=record.end_time,

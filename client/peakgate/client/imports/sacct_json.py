@@ -42,10 +42,12 @@ def _record(job: Json) -> Record:
 
 def _step(step: Json) -> Step:
     most = next((each for each in _list(_at(step, "tres", "requested", "max")) if _name(each) == GPU_MEMORY), {})
+    allocated = _amounts(_at(step, "tres", "allocated"))
     return Step(
         name=_step_name(step),
         tasks=_number(_at(step, "tasks", "count")) or 1,
-        gpus=gpus_of(_amounts(_at(step, "tres", "allocated"))),
+        gpus=gpus_of(allocated),
+        nodes=int(allocated.get("node", "0")),
         gpu_memory_bytes=max(0, _number(_at(most, "count")) or 0),
         node=_text(_at(most, "node")),
         task=str(_number(_at(most, "task")) or 0),

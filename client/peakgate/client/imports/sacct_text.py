@@ -8,14 +8,15 @@ from peakgate.client.imports.slurm_words import GPU_MEMORY, bytes_of, event_of, 
 
 NEEDED = ("JobID", "State", "Start", "End", "NTasks", "AllocTRES", "TRESUsageInMax", "TRESUsageInMaxNode")
 USED = ("JobIDRaw", "Cluster", "Restarts", "ExitCode", "TRESUsageInMaxTask", "AdminComment", "Comment")
-COMMAND = "sacct --allusers --parsable2 --format=" + ",".join((*NEEDED, *USED))
-"""What makes the file. `Restarts` needs Slurm 23.11 or newer; without it the attempts of a job are told apart by their start."""
+SPELLED = {name.lower(): name for name in (*NEEDED, *USED)}
+COMMAND = "sacct --allusers --parsable2 --starttime=now-7days --format=" + ",".join((*NEEDED, *USED))
+"""What makes the file; without a start sacct begins at midnight. Older versions have no `Restarts`: their attempts are told apart by start."""
 
 
 def records_of_text(text: str, *, where: str) -> list[Record]:
     """The jobs, each with its steps. Raises InputError when the first line does not name the columns that are needed."""
     lines = [line for line in text.splitlines() if line.strip()]
-    names = lines[0].split("|") if lines else []
+    names = [SPELLED.get(name.lower(), name) for name in lines[0].split("|")] if lines else []
     missing = [name for name in NEEDED if name not in names]
     if missing:
         raise InputError(f"{where}: its first line does not name {', '.join(missing)}; make the file with: {COMMAND}")
@@ -62,11 +63,13 @@ def _steps(rows: list[dict[str, str]]) -> tuple[tuple[Step, ...], str]:
 
 
 def _step(row: dict[str, str]) -> Step:
-    tasks = row.get("NTasks", "")
+    tasks, allocated = row.get("NTasks", ""), tres_of(row.get("AllocTRES", ""))
+    nodes = allocated.get("node", "")
     return Step(
         name=_identity(row).partition(".")[2],
         tasks=int(tasks) if tasks.isdigit() and int(tasks) else 1,
-        gpus=gpus_of(tres_of(row.get("AllocTRES", ""))),
+        gpus=gpus_of(allocated),
+        nodes=int(nodes) if nodes.isdigit() else 0,
         gpu_memory_bytes=bytes_of(tres_of(row.get("TRESUsageInMax", "")).get(GPU_MEMORY, "0")),
         node=tres_of(row.get("TRESUsageInMaxNode", "")).get(GPU_MEMORY, ""),
         task=tres_of(row.get("TRESUsageInMaxTask", "")).get(GPU_MEMORY, ""),

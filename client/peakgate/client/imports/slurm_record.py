@@ -7,14 +7,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: its tasks, its GPUs (0: not said), and the highest memory of one of its tasks with the node and number of that one."""
+    """One step: its tasks, its GPUs and nodes (0: not said), and the highest memory of one task with that one's node and number.
+
+    With the number -1 it is the highest memory of a node (man sacct, TresUsageInMax).
+    """
 
     name: str
     tasks: int
     gpus: int
+    nodes: int
     gpu_memory_bytes: int
     node: str
     task: str
+
+    @property
+    def is_of_node(self) -> bool:
+        """Whether the figure is a node's and not a task's."""
+        return self.task == "-1"
+
+    @property
+    def shares(self) -> int:
+        """Over how many tasks, or nodes, the GPUs of the step are spread."""
+        return self.nodes if self.is_of_node else self.tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,22 @@ def test_a_task_with_several_gpus_gives_their_mean_and_says_so() -> None:
     assert [(peak.peak_bytes, peak.flags) for peak in job.peaks] == [(50 * GIB, ("averaged",))]
 
 
+def test_a_figure_of_a_node_is_spread_over_its_gpus() -> None:
+    """Task -1: sacct's word for a figure that is not a task's. Two nodes of four GPUs with a task a GPU."""
+    step = a_step(tasks=8, gpus=8, memory="200G", task="-1").replace("node=1", "node=2")
+    (job,) = read(a_job(gpus=8), step)
+    assert [(peak.peak_bytes, peak.gpu_uuid, peak.flags) for peak in job.peaks] == [(50 * GIB, "GPU-of-node-of-step-0", ("averaged",))]
+    (unsaid,) = read(a_job(gpus=8), step.replace(",node=2", ""))
+    assert "how many nodes" in unsaid.problem
+
+
+def test_columns_may_be_spelled_as_the_manual_does() -> None:
+    """TresUsageInMax, jobid."""
+    text = "\n".join((NAMES.replace("TRESUsage", "TresUsage").replace("JobIDRaw", "jobidraw"), a_job(), a_step()))
+    (job,) = read_sacct(text, where="usage")
+    assert len(job.peaks) == 1
+
+
 @pytest.mark.parametrize(
     ("memory", "want_bytes"),
     [("1024K", 1 << 20), ("2M", 2 << 20), ("1.5G", 3 * GIB // 2), ("1T", 1 << 40), ("12345678", 12_345_678)],
