@@ -176,7 +176,7 @@ RULES: tuple[Rule, ...] = (
 
 Where they come from:
 OTHER_MODEL, CARD_FULL, CUT_SHORT, NO_SECOND_STEP, the limits 0.9 and 0.985, and the whole card as the end of an out-of-memory: the labels
-  that the margin was simulated with (tests of the calibration hold its bars with them);
+  that the margin is made for (peakgate.calibration.Observation);
 SHARED_FIGURE: NVML lists an MPS server and not its clients (dcgm-exporter PR 734);
 HARDWARE_ERROR: docs.nvidia.com/deploy/xid-errors, errors that end a process of any size;
 PREALLOCATED: XLA_PYTHON_CLIENT_PREALLOCATE (JAX, "GPU memory allocation"), TensorFlow's set_memory_growth;

@@ -10,7 +10,7 @@ NEEDED = ("JobID", "State", "Start", "End", "NTasks", "AllocTRES", "TRESUsageInM
 USED = ("JobIDRaw", "Cluster", "Restarts", "ExitCode", "TRESUsageInMaxTask", "AdminComment", "Comment")
 SPELLED = {name.lower(): name for name in (*NEEDED, *USED)}
 COMMAND = "sacct --allusers --parsable2 --starttime=now-7days --format=" + ",".join((*NEEDED, *USED))
-"""What makes the file; without a start sacct begins at midnight. Older versions have no `Restarts`: their attempts are told apart by start."""
+"""What makes the file; without a start sacct begins at midnight. Older ones have no `Restarts`: attempts are then told apart by start."""
 
 
 def records_of_text(text: str, *, where: str) -> list[Record]:
