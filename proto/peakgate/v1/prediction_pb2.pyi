@@ -497,7 +497,7 @@ class Observation(_message.Message):
     kind: _builtins.str
     """exact, lower (the need is at least lower_bytes), upper (at most upper_bytes, where the card ended the growth) or dropped."""
     source: _builtins.str
-    """What the figure rests on: accounting sampled device torch slurm prometheus; empty: nothing was seen."""
+    """What the figure rests on: accounting sampled device torch slurm prometheus, joined by + where two do; empty: nothing was seen."""
     confidence: _builtins.str
     """A accounting, B helper and samples agree, C a sampled staircase, D sampled otherwise or imported, X none of these."""
     origin: _builtins.str

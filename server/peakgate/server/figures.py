@@ -51,6 +51,11 @@ class GpuFigures:
         return self.allocated_bytes > 0
 
     @property
+    def rests_on(self) -> str:
+        """The source of the device peak, and `+torch` where the helper says what of it was in use."""
+        return f"{self.source}+{HELPER}" if self.has_helper and self.source != HELPER else self.source
+
+    @property
     def is_imported(self) -> bool:
         """Whether no agent looked at the GPU."""
         return self.source in IMPORTED

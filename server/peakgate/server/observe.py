@@ -58,7 +58,7 @@ def observe(attempt: Attempt, *, model_version: str, at_length: AtLength | None 
         observed_bytes=worst.most_peak_bytes,
         reason=rule.reason,
         message=rule.message,
-        source=worst.source,
+        source=worst.rests_on,
         confidence=worst.confidence if rule.keeps_confidence else "X",
         origin=ORIGIN_OF_SOURCE.get(worst.source, "agent"),
         node=worst.node,

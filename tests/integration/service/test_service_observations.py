@@ -61,7 +61,7 @@ async def test_an_observation_says_what_it_rests_on(service: Any, a_job: AJob) -
     await report(service, before.prediction, *rows)
     await end(service, before.prediction, exit_code=0, signal=0, origin="agent")
     (found,) = await observations(service, before.prediction)
-    assert (found.kind, found.source, found.confidence, found.origin, found.learned) == ("exact", "accounting", "A", "agent", True)
+    assert (found.kind, found.source, found.confidence, found.origin, found.learned) == ("exact", "accounting+torch", "A", "agent", True)
     assert (found.node, found.gpu_uuid, found.steps_done, found.observed_bytes) == ("n1", UUID, 70, device)
     assert (found.lower_bytes, found.upper_bytes) == (device - 10**9, device)
     listed = (await service.predictions.ListPredictions(pb.ListPredictionsRequest())).predictions[0]

@@ -43,7 +43,7 @@ def test_it_says_where_it_was_seen_and_on_what_it_rests() -> None:
     """Node, GPU, source, steps and longest sequence of the worst GPU."""
     rows = (a_peak(node="n2", gpu_uuid="GPU-7"), a_process(node="n2", gpu_uuid="GPU-7"))
     found = observed(an_attempt(*rows, of_helper(node="n2", gpu_uuid="GPU-7", steps_done=40, longest_sequence=900), a_peak(peak_bytes=9)))
-    assert (found.node, found.gpu_uuid, found.source, found.origin) == ("n2", "GPU-7", "sampled", "agent")
+    assert (found.node, found.gpu_uuid, found.source, found.origin) == ("n2", "GPU-7", "sampled+torch", "agent")
     assert (found.steps_done, found.longest_sequence, found.observed_bytes, found.confidence) == (40, 900, 60_000, "B")
 
 
