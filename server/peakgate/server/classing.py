@@ -50,6 +50,8 @@ class Evidence:
     has_oom: bool
     has_xid: bool
     was_cut_off: bool
+    is_end_unknown: bool
+    """A card was nearly full when the processes left it, and nobody said whether that was what ended them."""
     steps_done: int | None
     is_length_unknown: bool
     """The stated sequence length is a cap, and nobody saw how long the longest sequence was."""
@@ -74,11 +76,8 @@ def _card_or_peak(gpu: GpuFigures) -> int:
 
 
 def _peak_unless_full(gpu: GpuFigures) -> int:
-    """The peak; with the helper's figures, or on a card that the cache had filled, only what was in use.
-
-    Of an import it may be that nothing cut the job short: how it ended is what was not seen.
-    """
-    return gpu.in_use_bytes if gpu.has_helper or gpu.is_imported or _is_full(gpu) else gpu.least_peak_bytes
+    """The peak; with the helper's figures, or on a card that the cache had filled, only what was in use."""
+    return gpu.in_use_bytes if gpu.has_helper or _is_full(gpu) else gpu.least_peak_bytes
 
 
 def _is_full(gpu: GpuFigures) -> bool:
@@ -131,6 +130,12 @@ RULES: tuple[Rule, ...] = (
         lower_bytes=_peak_unless_full,
     ),
     Rule(
+        reason="END_UNKNOWN",
+        kind=Kind.LOWER,
+        applies=lambda seen: seen.is_end_unknown,
+        message="it ended on a card that was nearly full, and nobody said how: the need may have been more, or the cache had filled it",
+    ),
+    Rule(
         reason="NO_SECOND_STEP",
         kind=Kind.LOWER,
         applies=lambda seen: seen.steps_done is not None and seen.steps_done < SECOND_STEP,
@@ -175,8 +180,8 @@ RULES: tuple[Rule, ...] = (
 """In order: what makes the figure another's comes before what bounds it, and what bounds it before what only doubts it.
 
 Where they come from:
-OTHER_MODEL, CARD_FULL, CUT_SHORT, NO_SECOND_STEP, the limits 0.9 and 0.985, and the whole card as the end of an out-of-memory: the labels
-  that the margin is made for (peakgate.calibration.Observation);
+OTHER_MODEL, CARD_FULL, CUT_SHORT, END_UNKNOWN, NO_SECOND_STEP, the limits 0.9 and 0.985, and the whole card as the end of an
+  out-of-memory: the labels that the margin is made for (peakgate.calibration.Observation);
 SHARED_FIGURE: NVML lists an MPS server and not its clients (dcgm-exporter PR 734);
 HARDWARE_ERROR: docs.nvidia.com/deploy/xid-errors, errors that end a process of any size;
 PREALLOCATED: XLA_PYTHON_CLIENT_PREALLOCATE (JAX, "GPU memory allocation"), TensorFlow's set_memory_growth;

@@ -124,7 +124,7 @@ def _figures(rows: list[PeakRow], card_bytes: int) -> GpuFigures:
     total_bytes = max(row.gpu_total_bytes for row in rows) or card_bytes
     tolerance = int(AGREEMENT_RATIO * (total_bytes or seen_bytes))
     together = _at_the_peak(rows)
-    source, least, most = _by_accounting(source, seen_bytes, together, tolerance)
+    source, least, most = _by_accounting(source, seen_bytes, together, _alone_bytes(rows), tolerance)
     flags = 0
     for row in rows:
         flags |= row.flags
@@ -172,16 +172,25 @@ def _at_the_peak(rows: list[PeakRow]) -> list[_Process]:
     return [each for each in found if each.lived_with(largest)]
 
 
-def _by_accounting(source: str, seen_bytes: int, together: list[_Process], tolerance: int) -> tuple[str, int, int]:
+def _alone_bytes(rows: list[PeakRow]) -> int:
+    """The driver's maximum for the whole job, which an agent gives of a job that never had a second process on the GPU; 0: none."""
+    return max((row.peak_bytes for row in rows if row.source == ACCOUNTING and row.pid == 0), default=0)
+
+
+def _by_accounting(source: str, seen_bytes: int, together: list[_Process], alone_bytes: int, tolerance: int) -> tuple[str, int, int]:
     """(source, least, most): with accounting of every process that was there the exact figure, of several an interval.
 
     The maxima of several processes need not have come together: the largest sum that was sampled is the least, their sum the most.
     A sample well above the driver's own maximum says that the two are not of the same thing: then the sample counts.
     """
     total_bytes = sum(each.accounting_bytes for each in together)
-    if not together or not all(each.accounting_bytes for each in together) or seen_bytes > total_bytes + tolerance:
+    if len(together) <= 1 and alone_bytes:
+        total_bytes = max(total_bytes, alone_bytes)
+    elif not together or not all(each.accounting_bytes for each in together):
         return source, seen_bytes, seen_bytes
-    return ACCOUNTING, total_bytes if len(together) == 1 else min(seen_bytes, total_bytes), total_bytes
+    if seen_bytes > total_bytes + tolerance:
+        return source, seen_bytes, seen_bytes
+    return ACCOUNTING, total_bytes if len(together) <= 1 else min(seen_bytes, total_bytes), total_bytes
 
 
 def _of_helper(together: list[_Process], peak_bytes: int, tolerance: int, flags: int) -> tuple[int, int]:

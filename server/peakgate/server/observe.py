@@ -86,7 +86,8 @@ def _evidence(attempt: Attempt, gpus: Sequence[GpuFigures], worst: GpuFigures, *
         is_same_model=is_same_model,
         has_oom=attempt.event == "oom" or any(each.has_oom for each in gpus),
         has_xid=any(each.has("xid") for each in gpus),
-        was_cut_off=any(each.has("truncated", "censored") for each in gpus),
+        was_cut_off=any(each.has("truncated") for each in gpus),
+        is_end_unknown=any(each.has("censored") for each in gpus) and not attempt.ended_well,
         steps_done=max((row.steps_done for row in counted), default=None),
         is_length_unknown=is_length_unknown,
     )

@@ -121,6 +121,18 @@ async def test_an_end_with_an_exit_status_did_not_go_well(exit_of_job: dict[str,
     assert (found.kind, found.reason, stored.state) == ("lower", "CUT_SHORT", "failed")
 
 
+@pytest.mark.parametrize(("told", "want_kind"), [({"origin": "slurm", "exit_code": 0}, "exact"), ({}, "lower")], ids=["scheduler", "agent"])
+async def test_an_exit_status_of_0_tells_how_a_full_card_ended(told: dict[str, Any], want_kind: str, service: Any, a_job: AJob) -> None:
+    """Without it the last allocation may have been the one that failed."""
+    before = await predicted(service, a_job(micro_batch_size=4))
+    device = before.peak.device_bytes
+    row = {"peak_bytes": float(device), "gpu_total_bytes": int(device / 0.975), "flags": ["censored"]}
+    await report(service, before.prediction, row)
+    await end(service, before.prediction, event_time=Timestamp(seconds=1), **told)
+    (found,) = await observations(service, before.prediction)
+    assert found.kind == want_kind
+
+
 async def test_a_capped_job_is_compared_with_its_longest_sequence(service: Any, a_job: AJob) -> None:
     """Half the peak of the cap is no mismatch when the sequences were shorter; without the helper it is a lower end."""
     job = a_job(micro_batch_size=4)

@@ -32,6 +32,14 @@ def test_accounting_of_the_only_process_is_exact() -> None:
     assert (found.source, found.confidence, found.least_peak_bytes, found.most_peak_bytes) == ("accounting", "A", 66_000, 66_000)
 
 
+def test_accounting_of_the_whole_job_is_exact_without_its_processes() -> None:
+    """An agent whose spool was full gives up the rows of single processes first; with a second process it is of the first one only."""
+    whole = a_peak(source="accounting", peak_bytes=66_000)
+    assert figures(a_peak(), whole).least_peak_bytes == figures(a_peak(), a_process(), whole).most_peak_bytes == 66_000
+    crowded = figures(a_peak(), a_process(1), a_process(2), whole)
+    assert (crowded.source, crowded.most_peak_bytes) == ("sampled", 60_000)
+
+
 def test_accounting_of_several_processes_is_an_interval() -> None:
     """Their maxima need not have come together: the largest sampled sum is the least, the sum of the maxima the most."""
     rows = [a_process(pid, source="accounting", peak_bytes=35_000) for pid in (1, 2)]

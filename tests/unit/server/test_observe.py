@@ -122,11 +122,19 @@ def test_a_job_that_ended_early_is_a_lower_end(event: str) -> None:
     assert ends(found) == (60_000, None)
 
 
-@pytest.mark.parametrize("flag", ["censored", "truncated"])
-def test_a_peak_that_was_not_seen_to_its_end_is_a_lower_end(flag: str) -> None:
+def test_a_gpu_that_was_lost_leaves_a_lower_end() -> None:
     """The agent says so itself, of any GPU."""
-    found = observed(an_attempt(a_peak(), a_peak(gpu_uuid="GPU-1", peak_bytes=9, flags=FLAGS[flag])))
+    found = observed(an_attempt(a_peak(), a_peak(gpu_uuid="GPU-1", peak_bytes=9, flags=FLAGS["truncated"])))
     assert (found.reason, *ends(found)) == ("CUT_SHORT", 60_000, None)
+
+
+def test_an_end_on_a_nearly_full_card_is_a_lower_end_at_what_was_in_use() -> None:
+    """An agent sees processes leave and not why: the last allocation may have failed, or the cache had grown that far."""
+    attempt = an_attempt(a_peak(peak_bytes=78_000, flags=FLAGS["censored"]))
+    found = observed(attempt)
+    assert (found.reason, *ends(found)) == ("END_UNKNOWN", int(78_000 / LARGEST_CACHE_RATIO), None)
+    assert observed(replace(attempt, ended_well=True)).kind is Kind.EXACT
+    assert observed(replace(attempt, event="failed")).reason == "CUT_SHORT"
 
 
 def test_a_killed_job_on_a_full_card_needs_what_was_in_use() -> None:
@@ -225,6 +233,7 @@ def test_the_words_of_the_rules_are_frozen() -> None:
         "PREALLOCATED",
         "UNATTRIBUTED",
         "CUT_SHORT",
+        "END_UNKNOWN",
         "NO_SECOND_STEP",
         "NO_DEVICE_FIGURE",
         "AVERAGED",

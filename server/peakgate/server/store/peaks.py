@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func,
 
 from peakgate.server.store import predictions as prediction_rows
 from peakgate.server.store.events import outcome
-from peakgate.server.store.records import IMPORTED, TERMINAL_EVENTS, Attempt, PeakRow, PhasePeakRow
+from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, PeakRow, PhasePeakRow
 from peakgate.server.store.session import Insert, insert_for
 from peakgate.server.store.tables import PEAK_KEY, PHASE_KEY, job_events, jobs, observations, peaks, phase_peaks, predictions
 
@@ -126,6 +126,7 @@ def _attempt(connection: Connection, prediction: str, job: str, restart: int, *,
         event=outcome(events),
         finished_us=max((told_us, *(row.last_us for row in rows))),
         peaks=rows,
+        ended_well=outcome(events) == "finished" and any(event.exit_code == 0 for event in events),
         card_bytes=figures.total_bytes,
         job_body=zlib.decompress(figures.body),
     )
@@ -139,7 +140,7 @@ def _terminal_events(connection: Connection, prediction: str, job: str, restart:
 
 def _is_behind(rows: Iterable[PeakRow], told_by: Collection[str]) -> bool:
     """Whether an agent still has rows to send: it has not said that its GPU's are over, and only others have told the end."""
-    is_open = any(row.pid == 0 and not row.ended and row.source not in IMPORTED for row in rows)
+    is_open = any(row.pid == 0 and not row.ended and row.source in ("sampled", "device", "") for row in rows)
     return is_open and not set(told_by) & {"", "agent"}
 
 

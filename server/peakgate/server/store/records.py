@@ -158,6 +158,8 @@ class Attempt:
     event: str
     finished_us: int
     peaks: tuple[PeakRow, ...]
+    ended_well: bool = False
+    """Somebody who knows its exit status said that it was 0."""
     card_bytes: int = 0
     """The total of the card that the job asked for; 0: none was stated."""
     job_body: bytes = b""
