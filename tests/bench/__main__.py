@@ -1,4 +1,5 @@
-"""`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come, what is suggested.
+"""`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come, what is suggested,
+how fast peaks are stored.
 
 Without a part: all of them.
 """
@@ -12,8 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import yaml
+from tests.bench import ingest as ingesting
+from tests.bench import sustained as sustaining
 from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report, traced_figures, traced_line, traced_sets
 from tests.bench.coldstart import cold_start_seconds
+from tests.bench.load import Options
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
@@ -92,6 +96,31 @@ def reading() -> bool:
     return holds
 
 
+def ingest() -> bool:
+    """Prints what the store keeps of the driver's own speed; whether the bars hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        sides = {"sqlite": ("executemany", ingesting.sqlite(Path(folder), rows=20_000, rounds=5))}
+    sides["postgresql"] = ("COPY", ingesting.postgresql(rows=20_000, rounds=5))
+    bars = {kind: float(BOUNDS[f"{kind}_ingest_ratio"]["bar"]) for kind in sides}
+    for kind, (raw_name, found) in sides.items():
+        print(ingesting.line(kind, raw_name, found, bars[kind]))
+    return all(found.ratio >= bars[kind] for kind, (_, found) in sides.items())
+
+
+def sustained() -> bool:
+    """Prints what becomes of two minutes of 10,000 nodes, on each kind of database; whether nothing is lost and Predict stays quick."""
+    bar, holds = float(BOUNDS["sustained_predict_p99_seconds"]["bar"]), True
+    for kind in sustaining.KINDS:
+        with tempfile.TemporaryDirectory() as folder, sustaining.database(kind, Path(folder)) as store:
+            found = sustaining.measure(store, Path(folder), Options(nodes=10_000, seconds=120.0))
+        kept = not found.lost_keys and not found.refused_rows
+        quick = found.predict_p99_seconds <= bar
+        print(sustaining.line(found))
+        print(f"  nothing lost: {'holds' if kept else 'BROKEN'}; Predict p99 (bar {bar * 1e3:g} ms): {'holds' if quick else 'BROKEN'}")
+        holds = holds and kept and quick
+    return holds
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "overhead": overhead,
     "coldstart": coldstart,
@@ -100,6 +129,8 @@ PARTS: dict[str, Callable[[], bool]] = {
     "suggestions": suggestions,
     "suggesting": suggesting,
     "reading": reading,
+    "ingest": ingest,
+    "sustained": sustained,
 }
 
 

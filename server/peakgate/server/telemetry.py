@@ -16,6 +16,7 @@ from peakgate.server.intake import LATEST_SECONDS, LONGEST_TEXT, Refusal, accept
 from peakgate.server.learning import Learner
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
+from peakgate.server.peak_writer import PeakWriter
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, EventRow, PeakRow, PhasePeakRow
 from peakgate.v1 import telemetry_service_pb2 as pb
@@ -34,6 +35,7 @@ class TelemetryService(TelemetryServiceServicer):
 
     def __init__(self, store: Store, audit: AuditQueue, learner: Learner, *, clock: Clock, metrics: Metrics, log: Logger) -> None:
         self._store = store
+        self._writer = PeakWriter(store)
         self._audit = audit
         self._learner = learner
         self._clock = clock
@@ -64,11 +66,9 @@ class TelemetryService(TelemetryServiceServicer):
         _check_batch(request)
         received_us = self._clock()
         rows, phases, refused = sort_out(request, received_us=received_us)
-        named = {row.prediction for row in rows if row.prediction}
-        if named:
-            await self._flush()
         if rows:
-            await asyncio.to_thread(self._store.merge_peaks, rows, phases)
+            await self._flush({row.prediction for row in rows if row.prediction})
+            await self._writer.write(rows, phases)
             self._stored_rows.add(len(rows))
         self._count(refused, request.node)
         ended = {row.prediction for row in rows if row.ended and row.pid == 0 and row.prediction}
@@ -86,14 +86,14 @@ class TelemetryService(TelemetryServiceServicer):
         return await self._take(batch)
 
     async def _store_event(self, event: EventRow) -> None:
-        if event.prediction:
-            await self._flush()
+        await self._flush({event.prediction})
         await asyncio.to_thread(self._store.add_event, event)
 
-    async def _flush(self) -> None:
+    async def _flush(self, names: set[str]) -> None:
         """So that a prediction that was just made is bound to its job. Observations do not wait for predictions that cannot be written."""
-        with suppress(PeakgateError):
-            await self._audit.flush()
+        if any(self._audit.by_name(name) for name in names):
+            with suppress(PeakgateError):
+                await self._audit.flush()
 
     async def _learn(self, names: set[str]) -> None:
         """What was reported is committed already, so a failure here is no reason to have it sent again: the sweep tries again."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.dialects import sqlite
+from tests.databases import Database
 from tests.unit.server.attempts import a_peak, a_process, of_helper
 from tests.unit.server.stored import a_prediction
 
@@ -24,20 +25,12 @@ FOR_EVER = "predictions/running"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    """A store on a new file with two predictions."""
-    opened = open_store(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+def store(database: Database) -> Iterator[SqlStore]:
+    """A store on a new database with two predictions."""
+    opened = open_store(database.url)
     opened.add_predictions([a_prediction(), a_prediction(FOR_EVER)])
     yield opened
     opened.close()
-
-
-def count(tmp_path: Path, table: str) -> int:
-    """Rows of a table."""
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        found = int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-    connection.close()
-    return found
 
 
 def observe(store: SqlStore) -> None:
@@ -77,13 +70,13 @@ def forgetter(store: SqlStore, metrics: PrometheusMetrics) -> Forgetter:
     return Forgetter(store, Retention(), clock=lambda: NOW_US, metrics=metrics)
 
 
-def test_rows_of_an_observed_attempt_go_and_its_observation_stays(store: SqlStore, tmp_path: Path) -> None:
+def test_rows_of_an_observed_attempt_go_and_its_observation_stays(store: SqlStore, database: Database) -> None:
     """Processes, the whole job's row and phases; the list still shows what was observed."""
     old = {"first_us": OLD_US, "last_us": OLD_US}
     store.merge_peaks([a_peak(**old), a_process(9, **old), of_helper(pid=9, **old)], [a_phase(9)])
     observe(store)
     assert store.forget(peaks_before_us=NEW_US, events_before_us=0, limit=BATCH_ROWS) == {"peaks": 3, "job_events": 0}
-    assert (count(tmp_path, "peaks"), count(tmp_path, "phase_peaks"), count(tmp_path, "observations")) == (0, 0, 1)
+    assert (database.count("peaks"), database.count("phase_peaks"), database.count("observations")) == (0, 0, 1)
     found = store.prediction("predictions/0")
     assert found is not None
     assert found.observed_device_bytes == 60_000
@@ -100,23 +93,23 @@ def test_rows_of_an_observed_attempt_go_and_its_observation_stays(store: SqlStor
     ],
     ids=["no prediction", "one that nobody knows", "an attempt that was not yet made use of", "still running"],
 )
-def test_what_can_still_be_made_use_of_stays(changes: dict[str, object], want_kept: int, store: SqlStore, tmp_path: Path) -> None:
+def test_what_can_still_be_made_use_of_stays(changes: dict[str, object], want_kept: int, store: SqlStore, database: Database) -> None:
     """Whatever its age."""
     store.merge_peaks([a_peak(**{"first_us": OLD_US, "last_us": OLD_US} | changes)])
     store.forget(peaks_before_us=NEW_US, events_before_us=0, limit=BATCH_ROWS)
-    assert count(tmp_path, "peaks") == want_kept
+    assert database.count("peaks") == want_kept
 
 
-def test_events_have_an_age_of_their_own(store: SqlStore, tmp_path: Path) -> None:
+def test_events_have_an_age_of_their_own(store: SqlStore, database: Database) -> None:
     """Of an observed attempt, and of a job without a prediction."""
     observe(store)
     for event in (an_event(OLD_US), an_event(NEW_US, "oom"), an_event(OLD_US, prediction=""), an_event(OLD_US, prediction=FOR_EVER)):
         store.add_event(event)
     assert store.forget(peaks_before_us=0, events_before_us=NEW_US, limit=BATCH_ROWS) == {"peaks": 0, "job_events": 2}
-    assert count(tmp_path, "job_events") == 2
+    assert database.count("job_events") == 2
 
 
-def test_a_batch_is_small_and_a_run_takes_as_many_as_it_needs(store: SqlStore, tmp_path: Path) -> None:
+def test_a_batch_is_small_and_a_run_takes_as_many_as_it_needs(store: SqlStore, database: Database) -> None:
     """And says how many rows went."""
     rows = [a_process(pid, prediction="", first_us=OLD_US, last_us=OLD_US) for pid in range(1, BATCH_ROWS + 50)]
     store.merge_peaks(rows)
@@ -124,12 +117,12 @@ def test_a_batch_is_small_and_a_run_takes_as_many_as_it_needs(store: SqlStore, t
     metrics = PrometheusMetrics()
     assert asyncio.run(forgetter(store, metrics).run()) == {"peaks": BATCH_ROWS + 29, "job_events": 0}
     assert f'peakgate_rows_deleted_total{{table="peaks"}} {float(BATCH_ROWS + 29)}' in metrics.exposition().decode()
-    assert count(tmp_path, "peaks") == 0
+    assert database.count("peaks") == 0
 
 
-def test_old_rows_are_found_by_an_index(store: SqlStore, tmp_path: Path) -> None:
+def test_old_rows_are_found_by_an_index(tmp_path: Path) -> None:
     """A run on a large table does not read all of it."""
-    assert store.keeps
+    open_store(f"sqlite:///{tmp_path / 'store.sqlite3'}").close()
     with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
         plans = []
         for query in (old_peaks(5, limit=5), old_events(5, limit=5)):

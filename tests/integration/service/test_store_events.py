@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import sqlite3
+import zlib
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from alembic import command
 from sqlalchemy import text
+from tests.databases import Database
 from tests.unit.server.stored import a_prediction
 
 from peakgate.server.store.engine import open_engine
@@ -30,30 +29,22 @@ NODES_AND_SCHEDULER = (
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    """A store on a new file that knows one prediction."""
-    opened = open_store(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+def store(database: Database) -> Iterator[SqlStore]:
+    """A store on a new database that knows one prediction."""
+    opened = open_store(database.url)
     opened.add_predictions([a_prediction()])
     yield opened
     opened.close()
 
 
-def events(tmp_path: Path) -> list[tuple[object, ...]]:
-    """What is stored of events."""
-    with closing(sqlite3.connect(tmp_path / "store.sqlite3")) as connection:
-        columns = "event, event_us, exit_code, signal, origin"
-        return connection.execute(f"SELECT {columns} FROM job_events ORDER BY event").fetchall()
-
-
-def test_events_merge_in_any_order(store: SqlStore, tmp_path: Path) -> None:
+def test_events_merge_in_any_order(store: SqlStore, database: Database) -> None:
     """The first start, the last end, what is known of the exit, and the state that all of them together say."""
     found, states = set(), set()
     for order in itertools.islice(itertools.permutations(NODES_AND_SCHEDULER), 0, None, 7):
-        with closing(sqlite3.connect(tmp_path / "store.sqlite3")) as connection, connection:
-            connection.execute("DELETE FROM job_events")
+        database.run("DELETE FROM job_events")
         for event in (*order, order[0]):
             store.add_event(event)
-        found.add(tuple(events(tmp_path)))
+        found.add(tuple(database.rows("SELECT event, event_us, exit_code, signal, origin FROM job_events ORDER BY event")))
         stored = store.prediction("predictions/0")
         states.add(stored.state if stored is not None else None)
     assert found == {(("cancelled", 19, 1, 15, ""), ("finished", 21, 0, None, "slurm"), ("started", 4, None, None, "agent"))}
@@ -75,24 +66,26 @@ def test_the_state_is_that_of_the_newest_attempt(store: SqlStore) -> None:
         assert found.state == want_state
 
 
-def test_an_older_database_keeps_its_observations(tmp_path: Path) -> None:
+def test_an_older_database_keeps_its_observations(database: Database) -> None:
     """What was learned with an upper end was exact, without one a lower one; what was kept out says nothing."""
-    engine = open_engine(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+    engine = open_engine(database.url)
     with Sessions(engine).writing() as connection:
         config = configuration()
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
-        connection.execute(text("INSERT INTO jobs VALUES ('d', x'789c030000000001')"))
+        connection.execute(text("INSERT INTO jobs VALUES ('d', :body)"), {"body": zlib.compress(b"")})
         names = "prediction, created_us, job_digest, job_name, verdict, group_name, required_bytes, device_bytes, bound_bytes, total_bytes"
-        values = "'predictions/0', 0, 'd', '', '', 'g', 1, 1, 1, 1, '1', '1', x'', 'finished'"
-        connection.execute(text(f"INSERT INTO predictions ({names}, model_version, calibration_version, answer, state) VALUES ({values})"))
+        values = "'predictions/0', 0, 'd', '', '', 'g', 1, 1, 1, 1, '1', '1', :answer, 'finished'"
+        connection.execute(
+            text(f"INSERT INTO predictions ({names}, model_version, calibration_version, answer, state) VALUES ({values})"), {"answer": b""}
+        )
         rows = (("a", 60, 1, ""), ("b", None, 1, ""), ("c", 60, 0, "FAR_BELOW_PREDICTION"))
         for job, upper, learned, reason in rows:
             row = {"job": job, "upper": upper, "learned": learned, "reason": reason}
             fields = "'predictions/0', :job, 0, 60, 50, 40, :upper, 1, 1, :learned, :reason, ''"
             connection.execute(text(f"INSERT INTO observations VALUES ({fields})"), row)
     engine.dispose()
-    store = open_store(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+    store = open_store(database.url)
     found = store.prediction("predictions/0")
     store.close()
     assert found is not None

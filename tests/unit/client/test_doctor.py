@@ -11,6 +11,7 @@ from pathlib import Path
 import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from tests.postgres import Cluster
 
 from peakgate.client.doctor.check import Check, State
 from peakgate.client.doctor.node import node_checks
@@ -81,6 +82,12 @@ def test_a_password_is_not_shown() -> None:
     check = by_name(service_checks(None, "postgresql://me:secret@127.0.0.1:1/x"))["database"]
     assert check.state is State.bad
     assert "secret" not in check.found + check.remedy
+
+
+def test_a_server_that_answers_is_named(postgres_server: Cluster) -> None:
+    """PostgreSQL is asked with the service's own driver and settings."""
+    check = by_name(service_checks(None, postgres_server.url("postgres")))["database"]
+    assert (check.state, check.found) == (State.ok, f"{postgres_server.url('postgres')} answers")
 
 
 @pytest.mark.parametrize(

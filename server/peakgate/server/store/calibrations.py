@@ -6,9 +6,11 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
+from peakgate.server.store import ended
 from peakgate.server.store.observations import observation_of
+from peakgate.server.store.postgresql import Lock, take
 from peakgate.server.store.records import CalibrationRow, ObservationRow
-from peakgate.server.store.session import insert_for
+from peakgate.server.store.session import insert_once
 from peakgate.server.store.tables import calibrations, observations
 
 VERSIONS_KEPT = 100
@@ -27,11 +29,14 @@ def apply(connection: Connection, observation: ObservationRow, new: CalibrationR
 
     False, with nothing written, when the observation was applied before or another replica has moved the calibration on.
     """
+    if new is not None:
+        take(connection, Lock.CALIBRATION)
     if new is not None and _active_sequence(connection) != expected_sequence:
         return False
     values = asdict(observation) | {"learned": int(observation.learned)}
-    if not connection.execute(insert_for(connection, observations).on_conflict_do_nothing(), values).rowcount:
+    if not insert_once(connection, observations, values):
         return False
+    ended.strike(connection, observation.prediction, observation.job, observation.restart)
     if new is not None:
         add(connection, new)
     return True
@@ -49,6 +54,7 @@ def add(connection: Connection, new: CalibrationRow) -> int:
 
 def promote(connection: Connection, sequence: int) -> None:
     """Makes a stored version the active one."""
+    take(connection, Lock.CALIBRATION)
     _retire(connection)
     connection.execute(update(calibrations).where(calibrations.c.sequence == sequence).values(state="active"))
 

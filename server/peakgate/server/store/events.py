@@ -8,7 +8,8 @@ from dataclasses import asdict
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from peakgate.server.store.records import EventRow
+from peakgate.server.store import ended
+from peakgate.server.store.records import TERMINAL_EVENTS, EventRow
 from peakgate.server.store.session import insert_for
 from peakgate.server.store.tables import job_events, predictions
 
@@ -27,6 +28,8 @@ def add(connection: Connection, event: EventRow) -> None:
     of_prediction = predictions.c.prediction == event.prediction
     if event.prediction:  # two nodes that report at one moment must each see what the other has said
         connection.execute(select(predictions.c.prediction).where(of_prediction).with_for_update())
+        if event.event in TERMINAL_EVENTS:
+            ended.note(connection, [(event.prediction, event.job, event.restart)], seen_us=event.event_us)
     connection.execute(_merged(insert_for(connection, job_events)), asdict(event))
     if event.prediction:
         connection.execute(update(predictions).where(of_prediction).values(state=_state(connection, event.prediction)))

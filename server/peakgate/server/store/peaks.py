@@ -1,67 +1,17 @@
-"""Observed peaks and job events. Peaks are merged by maximum, so that rows may come twice, late and in any order."""
+"""Job events, and the attempts of which events or peaks have seen the end."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, or_, select
 
-from peakgate.server.store import predictions as prediction_rows
+from peakgate.server.store import ended
 from peakgate.server.store.events import outcome
-from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, PeakRow, PhasePeakRow
-from peakgate.server.store.session import Insert, insert_for
-from peakgate.server.store.tables import PEAK_KEY, PHASE_KEY, job_events, jobs, observations, peaks, phase_peaks, predictions
-
-LARGER = (
-    "torch_allocated_bytes",
-    "torch_reserved_bytes",
-    "last_us",
-    "samples",
-    "gaps",
-    "gpu_total_bytes",
-    "steps_done",
-    "longest_sequence",
-    "alloc_retries",
-    "ooms",
-    "longest_gap_us",
-    "xid",
-)
-UNITED = ("flags", "ended")
-WITH_THE_PEAK = ("peak_us",)
-PHASE_FIGURES = ("allocated_bytes", "reserved_bytes")
-
-
-def merge(connection: Connection, rows: Sequence[PeakRow]) -> None:
-    """Merges peaks into what is known, and binds their predictions to a job."""
-    if not rows:
-        return
-    statement = insert_for(connection, peaks)
-    connection.execute(_merged(statement), [asdict(row) for row in rows])
-    named = {row.prediction for row in rows if row.prediction}
-    if named:
-        prediction_rows.bind(connection, named, state="running")
-
-
-def merge_phases(connection: Connection, rows: Sequence[PhasePeakRow]) -> None:
-    """Merges the allocator's peaks by phase."""
-    if not rows:
-        return
-    statement = insert_for(connection, phase_peaks)
-    new, old = statement.excluded, phase_peaks.c
-    values = {name: case((new[name] > old[name], new[name]), else_=old[name]) for name in PHASE_FIGURES}
-    connection.execute(statement.on_conflict_do_update(index_elements=list(PHASE_KEY), set_=values), [asdict(row) for row in rows])
-
-
-def _merged(statement: Insert) -> Insert:
-    new, old = statement.excluded, peaks.c
-    values: dict[str, ColumnElement[object]] = {name: case((new[name] > old[name], new[name]), else_=old[name]) for name in LARGER}
-    values |= {name: old[name].bitwise_or(new[name]) for name in UNITED}
-    values |= {name: case((new.peak_bytes > old.peak_bytes, new[name]), else_=old[name]) for name in WITH_THE_PEAK}
-    values["peak_bytes"] = case((new.peak_bytes > old.peak_bytes, new.peak_bytes), else_=old.peak_bytes)
-    values["first_us"] = case((new.first_us < old.first_us, new.first_us), else_=old.first_us)
-    return statement.on_conflict_do_update(index_elements=list(PEAK_KEY), set_=values)
+from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, PeakRow
+from peakgate.server.store.tables import job_events, jobs, observations, peaks, predictions
 
 
 def due(connection: Connection, *, names: Collection[str] | None, settled_before_us: int) -> list[Attempt]:
@@ -70,12 +20,14 @@ def due(connection: Connection, *, names: Collection[str] | None, settled_before
     The end is a terminal event, or every GPU's row having ended; a GPU that says nothing more after the others have ended
     is waited for until `settled_before_us`, and so are an agent's last rows when a scheduler told the end before it.
     """
+    if names is None:
+        names = ended.names(connection)
     keys = {*_ended_by_event(connection, names), *_ended_by_rows(connection, names, settled_before_us)}
     attempts = [attempt for key in keys if (attempt := _attempt(connection, *key, settled_before_us=settled_before_us)) is not None]
     return sorted(attempts, key=lambda each: (each.finished_us, each.prediction, each.job, each.restart))
 
 
-def _ended_by_event(connection: Connection, names: Collection[str] | None) -> list[tuple[str, str, int]]:
+def _ended_by_event(connection: Connection, names: Collection[str]) -> list[tuple[str, str, int]]:
     table = job_events.c
     query = select(table.prediction, table.job, table.restart).where(
         table.event.in_(TERMINAL_EVENTS), _known(table.prediction, names), ~_learned(table.prediction, table.job, table.restart)
@@ -83,7 +35,7 @@ def _ended_by_event(connection: Connection, names: Collection[str] | None) -> li
     return [(row.prediction, row.job, row.restart) for row in connection.execute(query)]
 
 
-def _ended_by_rows(connection: Connection, names: Collection[str] | None, settled_before_us: int) -> list[tuple[str, str, int]]:
+def _ended_by_rows(connection: Connection, names: Collection[str], settled_before_us: int) -> list[tuple[str, str, int]]:
     table = peaks.c
     settled = and_(func.max(table.ended) == 1, func.max(table.last_us) < settled_before_us)
     query = (
@@ -95,9 +47,8 @@ def _ended_by_rows(connection: Connection, names: Collection[str] | None, settle
     return [(row.prediction, row.job, row.restart) for row in connection.execute(query)]
 
 
-def _known(column: ColumnElement[str], names: Collection[str] | None) -> ColumnElement[bool]:
-    stored = exists().where(predictions.c.prediction == column)
-    return stored if names is None else and_(column.in_(sorted(names)), stored)
+def _known(column: ColumnElement[str], names: Collection[str]) -> ColumnElement[bool]:
+    return and_(column.in_(sorted(names)), exists().where(predictions.c.prediction == column))
 
 
 def _learned(prediction: ColumnElement[str], job: ColumnElement[str], restart: ColumnElement[int]) -> ColumnElement[bool]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import calibrations, events, observations, peaks, predictions, retention
+from peakgate.server.store import calibrations, ended, events, merging, observations, peaks, predictions, retention
 from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
@@ -68,6 +68,7 @@ class SqlStore:
     def expire(self, before_us: int) -> int:
         """Deletes unused predictions from before a moment; returns how many."""
         with self._sessions.writing() as connection:
+            ended.forget(connection, before_us)
             return predictions.expire(connection, before_us)
 
     def forget(self, *, peaks_before_us: int, events_before_us: int, limit: int) -> dict[str, int]:
@@ -79,8 +80,8 @@ class SqlStore:
     def merge_peaks(self, rows: Sequence[PeakRow], phases: Sequence[PhasePeakRow] = ()) -> None:
         """Merges peaks by maximum; committed when it returns."""
         with self._sessions.writing() as connection:
-            peaks.merge(connection, rows)
-            peaks.merge_phases(connection, phases)
+            merging.merge(connection, rows)
+            merging.merge_phases(connection, phases)
 
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""

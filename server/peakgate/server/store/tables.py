@@ -40,6 +40,8 @@ predictions = Table(
     Column("state", String(16), nullable=False),  # running finished oom failed cancelled; empty: bound to no job, expires
 )
 Index("ix_predictions_newest", predictions.c.created_us, predictions.c.prediction)
+_UNUSED = predictions.c.state == ""
+Index("ix_predictions_unused", predictions.c.created_us, sqlite_where=_UNUSED, postgresql_where=_UNUSED)  # those that expire: few of all
 
 PROCESS_KEY = ("cluster", "node", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks")
 PEAK_KEY = (*PROCESS_KEY, "source", "step")
@@ -110,6 +112,15 @@ job_events = Table(
     Column("exit_code", Integer),
     Column("signal", Integer),
     Column("origin", String(32), nullable=False),
+)
+
+ended_attempts = Table(
+    "ended_attempts",
+    metadata,
+    Column("prediction", String(256), primary_key=True),
+    Column("job", String(256), primary_key=True),
+    Column("restart", BigInteger, primary_key=True, autoincrement=False),
+    Column("seen_us", BigInteger, nullable=False),
 )
 
 observations = Table(
