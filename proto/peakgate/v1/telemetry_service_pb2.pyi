@@ -144,7 +144,7 @@ class PeakSample(_message.Message):
     peak_bytes: _builtins.float
     """The highest device memory. Not a number is refused."""
     source: _builtins.str
-    """sampled accounting torch device."""
+    """sampled accounting torch device; of an import slurm prometheus."""
     torch_allocated_bytes: _builtins.int
     """torch.cuda.max_memory_allocated, when the in-process helper reports."""
     torch_reserved_bytes: _builtins.int
@@ -183,7 +183,7 @@ class PeakSample(_message.Message):
 
     @_builtins.property
     def flags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Why the figure is not exact: censored preallocated unattributed mps truncated several fluctuating xid oom async_allocator."""
+        """Why the figure is not exact: censored preallocated unattributed mps truncated several fluctuating xid oom async_allocator averaged."""
 
     @_builtins.property
     def longest_gap(self) -> _duration_pb2.Duration:
@@ -403,6 +403,8 @@ class ReportJobEventRequest(_message.Message):
     EVENT_FIELD_NUMBER: _builtins.int
     EVENT_TIME_FIELD_NUMBER: _builtins.int
     EXIT_CODE_FIELD_NUMBER: _builtins.int
+    SIGNAL_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
     cluster: _builtins.str
     """Cluster name."""
     job: _builtins.str
@@ -414,7 +416,11 @@ class ReportJobEventRequest(_message.Message):
     event: _builtins.str
     """started finished failed oom cancelled."""
     exit_code: _builtins.int
-    """Exit status, when there is one."""
+    """Exit status, when there is one. 137 is a kill, not a GPU's out-of-memory."""
+    signal: _builtins.int
+    """The signal that ended it, when there was one."""
+    origin: _builtins.str
+    """Who says so: agent, slurm, kubernetes or another word of at most 32 characters; empty: unknown."""
     @_builtins.property
     def event_time(self) -> _timestamp_pb2.Timestamp:
         """When it happened."""
@@ -429,14 +435,21 @@ class ReportJobEventRequest(_message.Message):
         event: _builtins.str = ...,
         event_time: _timestamp_pb2.Timestamp | None = ...,
         exit_code: _builtins.int | None = ...,
+        signal: _builtins.int | None = ...,
+        origin: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "event_time", b"event_time", "exit_code", b"exit_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "_signal", b"_signal", "event_time", b"event_time", "exit_code", b"exit_code", "signal", b"signal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "cluster", b"cluster", "event", b"event", "event_time", b"event_time", "exit_code", b"exit_code", "job", b"job", "prediction", b"prediction", "restart", b"restart"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "_signal", b"_signal", "cluster", b"cluster", "event", b"event", "event_time", b"event_time", "exit_code", b"exit_code", "job", b"job", "origin", b"origin", "prediction", b"prediction", "restart", b"restart", "signal", b"signal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
+    _WhichOneofReturnType__signal: _TypeAlias = _typing.Literal["signal"]  # noqa: Y015
+    _WhichOneofArgType__signal: _TypeAlias = _typing.Literal["_signal", b"_signal"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_code) -> _WhichOneofReturnType__exit_code | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__signal) -> _WhichOneofReturnType__signal | None: ...
 
 Global___ReportJobEventRequest: _TypeAlias = ReportJobEventRequest  # noqa: Y015
 

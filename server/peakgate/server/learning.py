@@ -8,9 +8,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 
 from peakgate.calibration import Calibrator, Observation, Outcome, Snapshot
+from peakgate.server.classing import Kind
 from peakgate.server.clock import MICROSECONDS, Clock
 from peakgate.server.errors import PeakgateError
 from peakgate.server.judge import Judge
+from peakgate.server.lengths import at_length
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
 from peakgate.server.observe import NO_PEAKS, Observed, observe
@@ -25,6 +27,8 @@ class Learned:
     attempt: Attempt
     observed_bytes: int
     outcome: Outcome
+    kind: Kind
+    source: str
 
 
 class Learner:
@@ -85,7 +89,7 @@ class Learner:
     def _learn(self, names: Collection[str] | None) -> tuple[Learned, ...]:
         learned: list[Learned] = []
         for attempt in self._due(names):
-            observed = observe(attempt, model_version=self._judge.memory.version)
+            observed = self._observe(attempt)
             if observed.reason == NO_PEAKS and attempt.finished_us > self._clock() - self._settle_us:
                 continue  # the end was told before the last peaks arrived
             self._load()
@@ -96,8 +100,20 @@ class Learner:
                 continue  # another replica was first, or has moved on: what is left is found at the next call
             if outcome.learned:
                 self._load()
-            learned.append(Learned(attempt=attempt, observed_bytes=observed.observed_bytes, outcome=outcome))
+            learned.append(
+                Learned(
+                    attempt=attempt,
+                    observed_bytes=observed.observed_bytes,
+                    outcome=outcome,
+                    kind=observed.kind,
+                    source=observed.source,
+                )
+            )
         return tuple(learned)
+
+    def _observe(self, attempt: Attempt) -> Observed:
+        memory = self._judge.memory
+        return observe(attempt, model_version=memory.version, at_length=at_length(memory, attempt.job_body))
 
     def _due(self, names: Collection[str] | None) -> Sequence[Attempt]:
         return self._store.due(names=names, settled_before_us=self._clock() - self._settle_us)
@@ -116,14 +132,22 @@ class Learner:
             job=attempt.job,
             restart=attempt.restart,
             observed_bytes=observed.observed_bytes,
-            predicted_bytes=attempt.device_bytes,
+            predicted_bytes=observation.device_bytes if observation is not None else attempt.device_bytes,
             lower_bytes=observation.lower_bytes if observation is not None else 0,
             upper_bytes=observation.upper_bytes if observation is not None else None,
             finished_us=attempt.finished_us,
             applied_us=self._clock(),
             learned=outcome.learned,
-            reason=outcome.reason,
-            message=outcome.message,
+            reason=outcome.reason or observed.reason,
+            message=outcome.message or observed.message,
+            kind=observed.kind if outcome.learned else Kind.DROPPED,
+            source=observed.source,
+            confidence=observed.confidence,
+            origin=observed.origin,
+            node=observed.node,
+            gpu_uuid=observed.gpu_uuid,
+            steps_done=observed.steps_done,
+            longest_sequence=observed.longest_sequence,
         )
 
     def _calibration_row(self, calibrator: Calibrator) -> CalibrationRow:
@@ -150,6 +174,8 @@ class Learner:
             group=learned.attempt.group,
             observed_bytes=learned.observed_bytes,
             predicted_bytes=learned.attempt.device_bytes,
+            kind=learned.kind,
+            source=learned.source,
             learned=outcome.learned,
             reason=outcome.reason,
             calibration=self._judge.snapshot.version,

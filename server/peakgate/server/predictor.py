@@ -19,6 +19,7 @@ from peakgate.server.errors import PeakgateError, field_error
 from peakgate.server.judge import Judge, Judged
 from peakgate.server.limits import check_size
 from peakgate.server.metrics import Metrics
+from peakgate.server.observed import observation_message
 from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.requests import SeenRequests, check_request_id
 from peakgate.server.store.base import Store
@@ -132,7 +133,12 @@ class Predictor:
             )
         answer = self._copy(await self._judged(stored.row.content.job), brief=False)
         answer.prediction = stored.row.prediction
-        return pb.GetPredictionResponse(prediction=answer, job=TrainingJob.FromString(stored.row.content.job), stored=_summary(stored))
+        return pb.GetPredictionResponse(
+            prediction=answer,
+            job=TrainingJob.FromString(stored.row.content.job),
+            stored=_summary(stored),
+            observations=[observation_message(row) for row in stored.observations],
+        )
 
     async def list(self, request: pb.ListPredictionsRequest) -> pb.ListPredictionsResponse:
         """Stored predictions, newest first."""
@@ -251,6 +257,7 @@ def _summary(stored: StoredPrediction) -> pb.PredictionSummary:
         observed_device_bytes=stored.observed_device_bytes,
         state=stored.state,
         model_version=row.content.model_version,
+        observation=observation_message(stored.observations[0]) if stored.observations else None,
     )
 
 

@@ -25,6 +25,8 @@ from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceServicer
 LARGEST_BATCH_ROWS = 256
 """Rows of one batch: some 64 KB, one transaction of a few milliseconds."""
 
+LONGEST_ORIGIN = 32
+
 Context = grpc.aio.ServicerContext[object, object]
 
 
@@ -147,6 +149,8 @@ def read_event(request: pb.ReportJobEventRequest, *, received_us: int) -> EventR
         text: str = getattr(request, name)
         if len(text) > LONGEST_TEXT or "\x00" in text:
             raise field_error(name, f"is longer than {LONGEST_TEXT} characters or holds a zero byte")
+    if len(request.origin) > LONGEST_ORIGIN or "\x00" in request.origin:
+        raise field_error("origin", f"is longer than {LONGEST_ORIGIN} characters or holds a zero byte")
     if request.restart < 0:
         raise field_error("restart", f"is {request.restart}; it must not be negative")
     if not 0 <= request.event_time.seconds <= LATEST_SECONDS:
@@ -159,4 +163,6 @@ def read_event(request: pb.ReportJobEventRequest, *, received_us: int) -> EventR
         event=request.event,
         event_us=from_timestamp(request.event_time) if request.HasField("event_time") else received_us,
         exit_code=request.exit_code if request.HasField("exit_code") else None,
+        signal=request.signal if request.HasField("signal") else None,
+        origin=request.origin,
     )

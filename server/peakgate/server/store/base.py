@@ -52,6 +52,9 @@ class Store(Protocol):
     def expire(self, before_us: int) -> int:
         """Deletes unused predictions from before a moment; returns how many."""
 
+    def forget(self, *, peaks_before_us: int, events_before_us: int, limit: int) -> dict[str, int]:
+        """Deletes at most `limit` old rows of each table that have been made use of; returns how many by table."""
+
     def merge_peaks(self, rows: Sequence[PeakRow], phases: Sequence[PhasePeakRow] = ()) -> None:
         """Merges peaks by maximum; committed when it returns."""
 

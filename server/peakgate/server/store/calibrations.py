@@ -7,6 +7,7 @@ from dataclasses import asdict
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from peakgate.server.store import ended
+from peakgate.server.store.observations import observation_of
 from peakgate.server.store.postgresql import Lock, take
 from peakgate.server.store.records import CalibrationRow, ObservationRow
 from peakgate.server.store.session import insert_once
@@ -84,7 +85,7 @@ def kept_out(connection: Connection, *, limit: int, offset: int) -> list[Observa
     """Observations that were kept out, newest first."""
     order = (observations.c.applied_us.desc(), observations.c.prediction, observations.c.job, observations.c.restart)
     query = select(observations).where(observations.c.learned == 0).order_by(*order).limit(limit).offset(offset)
-    return [_observation(row) for row in connection.execute(query)]
+    return [observation_of(row) for row in connection.execute(query)]
 
 
 def _active_sequence(connection: Connection) -> int:
@@ -98,8 +99,3 @@ def _retire(connection: Connection) -> None:
 
 def _calibration(row: Row[tuple[object, ...]]) -> CalibrationRow:
     return CalibrationRow(**row._mapping)  # noqa: SLF001 - the documented name of SQLAlchemy's mapping view
-
-
-def _observation(row: Row[tuple[object, ...]]) -> ObservationRow:
-    values = dict(row._mapping)  # noqa: SLF001 - the documented name of SQLAlchemy's mapping view
-    return ObservationRow(**(values | {"learned": bool(values["learned"])}))

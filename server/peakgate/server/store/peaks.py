@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import asdict, fields
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import fields
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, or_, select
 
 from peakgate.server.store import ended
-from peakgate.server.store import predictions as prediction_rows
-from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, EventRow, PeakRow
-from peakgate.server.store.session import insert_once
-from peakgate.server.store.tables import job_events, observations, peaks, predictions
-
-
-def add_event(connection: Connection, event: EventRow) -> None:
-    """Stores a job event; a repeated one changes nothing."""
-    if event.prediction and event.event in TERMINAL_EVENTS:
-        ended.note(connection, [(event.prediction, event.job, event.restart)], seen_us=event.event_us)
-    if insert_once(connection, job_events, asdict(event)) and event.prediction:
-        prediction_rows.bind(connection, [event.prediction], state="running" if event.event == "started" else event.event)
+from peakgate.server.store.events import outcome
+from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, PeakRow
+from peakgate.server.store.tables import job_events, jobs, observations, peaks, predictions
 
 
 def due(connection: Connection, *, names: Collection[str] | None, settled_before_us: int) -> list[Attempt]:
     """Attempts whose end was seen and that were not learned from, oldest end first. `names`: only of these predictions.
 
     The end is a terminal event, or every GPU's row having ended; a GPU that says nothing more after the others have ended
-    is waited for until `settled_before_us`.
+    is waited for until `settled_before_us`, and so are an agent's last rows when a scheduler told the end before it.
     """
     if names is None:
         names = ended.names(connection)
     keys = {*_ended_by_event(connection, names), *_ended_by_rows(connection, names, settled_before_us)}
-    attempts = [_attempt(connection, *key) for key in keys]
+    attempts = [attempt for key in keys if (attempt := _attempt(connection, *key, settled_before_us=settled_before_us)) is not None]
     return sorted(attempts, key=lambda each: (each.finished_us, each.prediction, each.job, each.restart))
 
 
@@ -64,11 +56,16 @@ def _learned(prediction: ColumnElement[str], job: ColumnElement[str], restart: C
     return exists().where(table.prediction == prediction, table.job == job, table.restart == restart)
 
 
-def _attempt(connection: Connection, prediction: str, job: str, restart: int) -> Attempt:
-    figures = connection.execute(select(predictions).where(predictions.c.prediction == prediction)).one()
+def _attempt(connection: Connection, prediction: str, job: str, restart: int, *, settled_before_us: int) -> Attempt | None:
+    """None while an agent's last rows are waited for."""
+    with_job = select(predictions, jobs.c.body).join(jobs, jobs.c.digest == predictions.c.job_digest)
+    figures = connection.execute(with_job.where(predictions.c.prediction == prediction)).one()
     of_attempt = (peaks.c.prediction == prediction, peaks.c.job == job, peaks.c.restart == restart)
     rows = tuple(_peak(row) for row in connection.execute(select(peaks).where(*of_attempt)))
-    event, event_us = _terminal_event(connection, prediction, job, restart)
+    events = _terminal_events(connection, prediction, job, restart)
+    told_us = max((event.event_us for event in events), default=0)
+    if told_us >= settled_before_us and _is_behind(rows, {event.origin for event in events}):
+        return None
     return Attempt(
         prediction=prediction,
         job=job,
@@ -77,21 +74,25 @@ def _attempt(connection: Connection, prediction: str, job: str, restart: int) ->
         required_bytes=figures.required_bytes,
         device_bytes=figures.device_bytes,
         model_version=figures.model_version,
-        event=event,
-        finished_us=max((event_us, *(row.last_us for row in rows))),
+        event=outcome(events),
+        finished_us=max((told_us, *(row.last_us for row in rows))),
         peaks=rows,
+        ended_well=outcome(events) == "finished" and any(event.exit_code == 0 for event in events),
+        card_bytes=figures.total_bytes,
+        job_body=zlib.decompress(figures.body),
     )
 
 
-def _terminal_event(connection: Connection, prediction: str, job: str, restart: int) -> tuple[str, int]:
-    """The terminal event of an attempt; an out-of-memory outweighs what else was said about the same end."""
+def _terminal_events(connection: Connection, prediction: str, job: str, restart: int) -> Sequence[Row[tuple[object, ...]]]:
     table = job_events.c
-    query = select(table.event, table.event_us).where(
-        table.prediction == prediction, table.job == job, table.restart == restart, table.event.in_(TERMINAL_EVENTS)
-    )
-    order = ("oom", "failed", "cancelled", "finished")
-    events = sorted(((row.event, row.event_us) for row in connection.execute(query)), key=lambda each: order.index(each[0]))
-    return events[0] if events else ("", 0)
+    of_attempt = (table.prediction == prediction, table.job == job, table.restart == restart, table.event.in_(TERMINAL_EVENTS))
+    return connection.execute(select(job_events).where(*of_attempt)).all()
+
+
+def _is_behind(rows: Iterable[PeakRow], told_by: Collection[str]) -> bool:
+    """Whether an agent still has rows to send: it has not said that its GPU's are over, and only others have told the end."""
+    is_open = any(row.pid == 0 and not row.ended and row.source in ("sampled", "device", "") for row in rows)
+    return is_open and not set(told_by) & {"", "agent"}
 
 
 def _peak(row: Row[tuple[object, ...]]) -> PeakRow:

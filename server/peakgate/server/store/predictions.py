@@ -19,6 +19,10 @@ EXPIRED_AT_ONCE = 20_000
 """Predictions of one transaction, a second or two; every ten minutes that is the work of 33 unused predictions a second."""
 
 
+DEVICE_SOURCES = ("sampled", "device", "accounting", "")
+"""Sources that show the memory of one GPU as nvidia-smi does. The helper knows its allocator only, Slurm's figure is of several GPUs."""
+
+
 def add(connection: Connection, rows: Sequence[PredictionRow]) -> None:
     """Stores predictions. A repeated one, or one whose request id another replica has stored already, changes nothing.
 
@@ -57,7 +61,8 @@ def _columns(row: PredictionRow) -> dict[str, object]:
 
 
 def _selected() -> Select[tuple[object, ...]]:
-    observed = select(func.coalesce(func.max(peaks.c.peak_bytes), 0)).where(peaks.c.prediction == predictions.c.prediction)
+    of_job = (peaks.c.prediction == predictions.c.prediction, peaks.c.source.in_(DEVICE_SOURCES))
+    observed = select(func.coalesce(func.max(peaks.c.peak_bytes), 0)).where(*of_job)
     body, observed_bytes = jobs.c.body.label("job_body"), observed.scalar_subquery().label("observed_bytes")
     return select(predictions, body, observed_bytes).join(jobs, jobs.c.digest == predictions.c.job_digest)
 

@@ -20,10 +20,14 @@ FLAGS: dict[str, int] = {
     "xid": 128,
     "oom": 256,
     "async_allocator": 512,
+    "averaged": 1024,
 }
 """Why a peak is not exact, as bits: flags of several reports are united by a bitwise or."""
 
-SOURCES = ("sampled", "accounting", "torch", "device")
+IMPORTED = ("slurm", "prometheus")
+"""Sources of figures that were imported: Slurm's accounting (gres/gpumem) and DCGM's metric in Prometheus."""
+
+SOURCES = ("sampled", "accounting", "torch", "device", *IMPORTED)
 """How a peak was measured: NVML's list of processes, the driver's accounting, the in-process helper, the whole GPU's memory."""
 
 PHASES = ("load", "forward", "loss", "backward", "optimizer", "evaluate", "save")
@@ -66,6 +70,8 @@ class StoredPrediction:
     row: PredictionRow
     state: str
     observed_device_bytes: int
+    observations: tuple[ObservationRow, ...] = ()
+    """Of its attempts, the newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +140,8 @@ class EventRow:
     event: str
     event_us: int
     exit_code: int | None
+    signal: int | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,11 +158,20 @@ class Attempt:
     event: str
     finished_us: int
     peaks: tuple[PeakRow, ...]
+    ended_well: bool = False
+    """Somebody who knows its exit status said that it was 0."""
+    card_bytes: int = 0
+    """The total of the card that the job asked for; 0: none was stated."""
+    job_body: bytes = b""
+    """The job document, serialised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationRow:
-    """What became of an attempt: learned, or kept out with a reason word and a line for a person."""
+    """What became of an attempt: learned, or kept out with a reason word and a line for a person.
+
+    `kind` is exact, lower, upper or dropped; `confidence` A to D or X; `origin` agent, sacct or prometheus (empty: nothing was seen).
+    """
 
     prediction: str
     job: str
@@ -168,6 +185,14 @@ class ObservationRow:
     learned: bool
     reason: str
     message: str
+    kind: str = "dropped"
+    source: str = ""
+    confidence: str = "X"
+    origin: str = ""
+    node: str = ""
+    gpu_uuid: str = ""
+    steps_done: int = 0
+    longest_sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,7 @@ peaks = Table(
     Column("peak_bytes", BigInteger, nullable=False),
     Column("torch_allocated_bytes", BigInteger, nullable=False),
     Column("torch_reserved_bytes", BigInteger, nullable=False),
-    Column("first_us", BigInteger, nullable=False),
+    Column("first_us", BigInteger, nullable=False, index=True),  # for retention: it changes only when a row comes out of order
     Column("last_us", BigInteger, nullable=False),
     Column("peak_us", BigInteger, nullable=False),
     Column("samples", BigInteger, nullable=False),
@@ -108,8 +108,10 @@ job_events = Table(
     Column("restart", BigInteger, primary_key=True, autoincrement=False),
     Column("prediction", String(256), primary_key=True, index=True),
     Column("event", String(16), primary_key=True),
-    Column("event_us", BigInteger, nullable=False),
+    Column("event_us", BigInteger, nullable=False, index=True),
     Column("exit_code", Integer),
+    Column("signal", Integer),
+    Column("origin", String(32), nullable=False),
 )
 
 ended_attempts = Table(
@@ -136,6 +138,14 @@ observations = Table(
     Column("learned", Integer, nullable=False),
     Column("reason", String(64), nullable=False),
     Column("message", Text, nullable=False),
+    Column("kind", String(8), nullable=False),  # exact lower upper dropped
+    Column("source", String(32), nullable=False),
+    Column("confidence", String(1), nullable=False),  # A B C D X
+    Column("origin", String(16), nullable=False),  # agent sacct prometheus
+    Column("node", String(256), nullable=False),
+    Column("gpu_uuid", String(128), nullable=False),
+    Column("steps_done", BigInteger, nullable=False),
+    Column("longest_sequence", BigInteger, nullable=False),
 )
 Index("ix_observations_kept_out", observations.c.learned, observations.c.applied_us)
 
