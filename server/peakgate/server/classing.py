@@ -47,6 +47,8 @@ class Evidence:
     worst: GpuFigures
     event: str
     is_same_model: bool
+    has_several: bool
+    """A row of the attempt, of whichever GPU or source, says that several trainings ran under its prediction."""
     has_oom: bool
     has_xid: bool
     was_cut_off: bool
@@ -94,7 +96,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         reason="SHARED_FIGURE",
         kind=Kind.DROPPED,
-        applies=lambda seen: seen.worst.has("mps", "several"),
+        applies=lambda seen: seen.has_several or seen.worst.has("mps"),
         message="the figure is shared: by MPS with other jobs, or by several trainings under one prediction",
     ),
     Rule(
