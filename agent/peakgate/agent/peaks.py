@@ -5,6 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntFlag
 
+from peakgate.agent.proc import ProcessId
+
+Attempt = tuple[str, str, int, str]
+"""What tells one attempt of a job from another: cluster, job, restart, prediction."""
+Training = tuple[Attempt, str]
+"""What tells one training from another: attempt, step."""
+
 
 class Flag(IntFlag):
     """Why a figure is not exact. The names in lower case are the words on the wire."""
@@ -51,6 +58,21 @@ class PeakKey:
     pid_start_ticks: int
     source: str
     step: str = ""
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt that it is of."""
+        return self.cluster, self.job, self.restart, self.prediction
+
+    @property
+    def training(self) -> Training:
+        """The training that it is of."""
+        return self.attempt, self.step
+
+    @property
+    def process(self) -> ProcessId:
+        """The process that it is of."""
+        return ProcessId(self.pid, self.pid_start_ticks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from peakgate.agent.attribution import Attribution, Owner
+from peakgate.agent.attribution import Attribution
+from peakgate.agent.changes import Changes
 from peakgate.agent.errors import UsageError
 from peakgate.agent.jobs_folder import JobsFolder
-from peakgate.agent.peaks import JobEvent, PeakRow
+from peakgate.agent.owner import Owner
+from peakgate.agent.peaks import Attempt, JobEvent, PeakRow
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.samples import (
     Accounted,
@@ -27,8 +29,7 @@ from peakgate.agent.samples import (
     Sample,
     XidSample,
 )
-from peakgate.agent.tracker import Changes, Tracker
-from peakgate.agent.trainings import Attempt
+from peakgate.agent.tracker import Tracker
 
 KINDS: Mapping[str, Callable[..., Sample]] = MappingProxyType(
     {kind.__name__: kind for kind in (AccountingSample, DeviceSample, GpuGone, ProcessSample, ReadFailed, XidSample)}

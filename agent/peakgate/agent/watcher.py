@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
+from peakgate.agent.changes import Changes
 from peakgate.agent.errors import NvmlError
 from peakgate.agent.helper_reports import FindProcess, HelperSample
 from peakgate.agent.hold import Hold
@@ -19,7 +20,7 @@ from peakgate.agent.recorder import Recorder
 from peakgate.agent.sampler import Sampler
 from peakgate.agent.samples import Gpu
 from peakgate.agent.spool import Spool
-from peakgate.agent.tracker import Changes, Tracker
+from peakgate.agent.tracker import Tracker
 
 FIRST_RETRY_SECONDS = 5.0
 LONGEST_RETRY_SECONDS = 300.0

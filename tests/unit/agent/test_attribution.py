@@ -8,9 +8,10 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.agent.builders import GPU, ProcTree, write_job_file
 
-from peakgate.agent.attribution import Attribution, Owner
+from peakgate.agent.attribution import Attribution
 from peakgate.agent.host_pids import HostPids
 from peakgate.agent.jobs_folder import JobFile, JobsFolder
+from peakgate.agent.owner import Owner
 from peakgate.agent.proc import ProcessId, ProcFolder
 
 SLUID = "sEKNKTV3WPV500"

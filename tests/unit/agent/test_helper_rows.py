@@ -9,11 +9,11 @@ import pytest
 from tests.unit.agent.builders import GIB, GPU, OTHER_GPU, START, a_gpu, a_list
 from tests.unit.agent.test_tracker import Node, events
 
+from peakgate.agent.changes import Changes
 from peakgate.agent.helper_reports import HelperSample
 from peakgate.agent.peaks import Allocator, Flag, PeakRow, PhasePeak
 from peakgate.agent.proc import ProcessId
 from peakgate.agent.samples import GpuGone
-from peakgate.agent.tracker import Changes
 from peakgate.v1.allocator_report import ASYNC, AllocatorReport, PhaseReport, bare_uuid
 
 REPORT = AllocatorReport(

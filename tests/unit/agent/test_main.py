@@ -120,7 +120,7 @@ def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> N
     resident = registry.get_sample_value("peakgate_agent_resident_bytes")
     assert resident is not None
     assert 10 << 20 < resident < 1 << 30
-    watcher.tracker._open.clear()
+    watcher.tracker._open._open.clear()
     assert registry.get_sample_value("peakgate_agent_gpu_held_idle", dict(holder)) == 1.0
     pods.stop()
     spool.close()

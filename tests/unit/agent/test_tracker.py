@@ -8,11 +8,12 @@ import pytest
 from tests.unit.agent.builders import GIB, GPU, OTHER_GPU, START, ProcTree, a_gpu, a_list, write_job_file
 
 from peakgate.agent.attribution import Attribution
+from peakgate.agent.changes import Changes
 from peakgate.agent.jobs_folder import JobsFolder
 from peakgate.agent.peaks import Flag, JobEvent, PeakRow
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.samples import DeviceSample, GpuGone, ReadFailed
-from peakgate.agent.tracker import Changes, Tracker
+from peakgate.agent.tracker import Tracker
 
 SLURM = "0::/system.slice/slurmstepd.scope/job_{job}/step_0/user/task_0"
 
