@@ -14,6 +14,7 @@ import platformdirs
 import structlog
 
 from peakgate.agent.errors import ServiceUnavailableError, UsageError
+from peakgate.agent.unix_sockets import remove_stale
 from peakgate.agent.watcher import Watcher
 
 RUN_FOLDER = Path("/run/peakgate")
@@ -69,12 +70,8 @@ def ask(path: Path, *, timeout_seconds: float, **request: object) -> dict[str, o
 
 
 def _bound(path: Path) -> socket.socket:
-    """A socket that an agent left behind is taken over. Raises FileExistsError when one is listening there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        if probe.connect_ex(str(path)) == 0:
-            raise FileExistsError("another agent listens there")
-    path.unlink(missing_ok=True)
+    remove_stale(path, socket.SOCK_STREAM)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntFlag
 
 from peakgate.agent.proc import ProcessId
+from peakgate.v1.allocator_report import PhaseReport
 
 Attempt = tuple[str, str, int, str]
 """What tells one attempt of a job from another: cluster, job, restart, prediction."""
@@ -76,15 +78,6 @@ class PeakKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhasePeak:
-    """The caching allocator's peaks in one phase of the step."""
-
-    phase: str
-    allocated_bytes: int
-    reserved_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Allocator:
     """What the in-process helper says of the caching allocator. `longest_sequence` is in tokens; 0 where it was not seen."""
 
@@ -94,10 +87,23 @@ class Allocator:
     ooms: int = 0
     steps_done: int = 0
     longest_sequence: int = 0
-    phases: tuple[PhasePeak, ...] = ()
+    phases: tuple[PhaseReport, ...] = ()
 
 
 NO_ALLOCATOR = Allocator()
+
+
+def merged_phases(phases: Iterable[PhaseReport]) -> tuple[PhaseReport, ...]:
+    """Each phase once, with the maximum of each of its figures."""
+    highest: dict[str, PhaseReport] = {}
+    for each in phases:
+        known = highest.get(each.phase, each)
+        highest[each.phase] = PhaseReport(
+            phase=each.phase,
+            allocated_bytes=max(known.allocated_bytes, each.allocated_bytes),
+            reserved_bytes=max(known.reserved_bytes, each.reserved_bytes),
+        )
+    return tuple(highest.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

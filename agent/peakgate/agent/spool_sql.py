@@ -7,7 +7,8 @@ import json
 import sqlite3
 import zlib
 
-from peakgate.agent.peaks import Allocator, Flag, JobEvent, PeakKey, PeakRow, PhasePeak
+from peakgate.agent.peaks import Allocator, Flag, JobEvent, PeakKey, PeakRow, merged_phases
+from peakgate.v1.allocator_report import PhaseReport
 
 KEY_COLUMNS = ("cluster", "boot_id", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks", "source", "step")
 TIME_COLUMNS = ("peak_time", "first_time", "last_time")
@@ -91,15 +92,15 @@ def row_of(row: sqlite3.Row) -> PeakRow:
     )
 
 
-def text_of_phases(phases: tuple[PhasePeak, ...]) -> str:
+def text_of_phases(phases: tuple[PhaseReport, ...]) -> str:
     """Phases as they stand in the table: `{"forward": [allocated, reserved]}`; empty for none."""
     return json.dumps({each.phase: [each.allocated_bytes, each.reserved_bytes] for each in phases}, sort_keys=True) if phases else ""
 
 
-def phases_of(text: str) -> tuple[PhasePeak, ...]:
+def phases_of(text: str) -> tuple[PhaseReport, ...]:
     """The opposite of `text_of_phases`."""
     found: dict[str, list[int]] = json.loads(text) if text else {}
-    return tuple(PhasePeak(phase=name, allocated_bytes=pair[0], reserved_bytes=pair[1]) for name, pair in found.items())
+    return tuple(PhaseReport(phase=name, allocated_bytes=pair[0], reserved_bytes=pair[1]) for name, pair in found.items())
 
 
 def checksum_of(*values: bytes | None) -> int:
@@ -109,15 +110,7 @@ def checksum_of(*values: bytes | None) -> int:
 
 def merge_phases(one: str, other: str) -> str:
     """The maximum of each phase's figures; a function of the database, for MERGE."""
-    peaks: dict[str, PhasePeak] = {}
-    for each in (*phases_of(one), *phases_of(other)):
-        known = peaks.get(each.phase, each)
-        peaks[each.phase] = PhasePeak(
-            phase=each.phase,
-            allocated_bytes=max(known.allocated_bytes, each.allocated_bytes),
-            reserved_bytes=max(known.reserved_bytes, each.reserved_bytes),
-        )
-    return text_of_phases(tuple(peaks.values()))
+    return text_of_phases(merged_phases((*phases_of(one), *phases_of(other))))
 
 
 def values_of_event(event: JobEvent) -> tuple[str | int | float, ...]:

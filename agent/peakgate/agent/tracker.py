@@ -70,7 +70,7 @@ class Tracker:
         return self._records.everything()
 
     def find(self, pid: int, start_ticks: int, gpu_uuid: str) -> GpuPlace | None:
-        """Of which GPU and process a helper's report is (OpenProcesses.find); None too while NVML's pids are not those of the kernel here."""
+        """Of which GPU and process a helper's report is (OpenProcesses.find); None too while NVML's pids are not the kernel's here."""
         return None if self.refused else self._open.find(pid, start_ticks, gpu_uuid)
 
     def hear(self, sample: HelperSample) -> Changes:

@@ -14,6 +14,7 @@ from peakgate.agent.errors import NvmlError
 from peakgate.agent.helper_reports import FindProcess, HelperSample
 from peakgate.agent.hold import Hold
 from peakgate.agent.nvml import Nvml
+from peakgate.agent.pace import jittered
 from peakgate.agent.peaks import JobEvent, PeakRow
 from peakgate.agent.reactions import Reaction
 from peakgate.agent.recorder import Recorder
@@ -80,7 +81,7 @@ class Watcher:
                 continue
             wait_seconds = FIRST_RETRY_SECONDS if looks else wait_seconds
             if not (error.reaction is Reaction.reopen and looks):
-                self._stop.wait(wait_seconds * self._uniform(0.8, 1.2))
+                self._stop.wait(jittered(wait_seconds, self._uniform))
                 wait_seconds = min(LONGEST_RETRY_SECONDS, 2 * wait_seconds)
 
     def run_once(self) -> bool:

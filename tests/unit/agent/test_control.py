@@ -116,6 +116,19 @@ async def test_a_second_agent_leaves_the_firsts_socket_alone(simulated: Simulate
         assert await asked(path, verb="status") == "no driver"
 
 
+async def test_a_file_that_is_no_socket_is_left_alone(simulated: SimulatedNvml, tmp_path: Path) -> None:
+    """Somebody named the wrong path: the agent watches without a socket, and the file is still there."""
+    watcher, spool, _ = a_watcher(SimulatedNode(simulated, ONE_GPU), tmp_path)
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    with capture_logs() as logs:
+        async with control_socket(path, watcher):
+            pass
+    assert [entry["event"] for entry in logs] == ["no control socket"]
+    assert path.read_text() == "mine"
+    spool.close()
+
+
 def test_nobody_answers(tmp_path: Path) -> None:
     """The error says what to do."""
     with pytest.raises(ServiceUnavailableError, match="Start the agent"):

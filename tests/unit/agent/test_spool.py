@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.agent.builders import GIB, START, a_key, a_row, an_event, with_pid
 
-from peakgate.agent.peaks import Allocator, Flag, PeakRow, PhasePeak
+from peakgate.agent.peaks import Allocator, Flag, PeakRow
 from peakgate.agent.spool import Spool, SpooledPeak
+from peakgate.v1.allocator_report import PhaseReport
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def rows(spool: Spool) -> list[PeakRow]:
 
 phases = st.lists(
     st.builds(
-        PhasePeak, phase=st.sampled_from(["backward", "forward"]), allocated_bytes=st.integers(0, 3), reserved_bytes=st.integers(0, 3)
+        PhaseReport, phase=st.sampled_from(["backward", "forward"]), allocated_bytes=st.integers(0, 3), reserved_bytes=st.integers(0, 3)
     ),
     max_size=2,
     unique_by=lambda each: each.phase,
@@ -222,9 +223,9 @@ def test_a_kill_loses_nothing_that_was_written(tmp_path: Path, lines: int) -> No
 
 def test_peaks_by_phase_merge_one_by_one(spool: Spool) -> None:
     """Each figure of each phase has its own maximum, and a phase that is new joins the others."""
-    one = Allocator(phases=(PhasePeak(phase="forward", allocated_bytes=5, reserved_bytes=6),))
-    forward = PhasePeak(phase="forward", allocated_bytes=4, reserved_bytes=9)
-    other = Allocator(phases=(PhasePeak(phase="backward", allocated_bytes=1, reserved_bytes=1), forward))
+    one = Allocator(phases=(PhaseReport(phase="forward", allocated_bytes=5, reserved_bytes=6),))
+    forward = PhaseReport(phase="forward", allocated_bytes=4, reserved_bytes=9)
+    other = Allocator(phases=(PhaseReport(phase="backward", allocated_bytes=1, reserved_bytes=1), forward))
     spool.put(rows=[replace(a_row(), allocator=one)])
     spool.put(rows=[replace(a_row(), allocator=other)])
     assert [(each.phase, each.allocated_bytes, each.reserved_bytes) for each in rows(spool)[0].allocator.phases] == [
