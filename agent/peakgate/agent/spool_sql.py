@@ -69,6 +69,11 @@ DELETE_PEAK = "DELETE FROM peaks WHERE id = ? AND version = ?"
 INSERT_EVENT = f"INSERT OR IGNORE INTO events ({EVENT_KEY}, time) VALUES ({', '.join('?' * (len(EVENT_KEY_COLUMNS) + 1))})"
 SELECT_EVENTS = f"SELECT {EVENT_KEY}, time FROM events ORDER BY time"
 DELETE_EVENT = f"DELETE FROM events WHERE {' AND '.join(f'{column} = ?' for column in EVENT_KEY_COLUMNS)}"
+LATEST = "SELECT value FROM counters WHERE name = 'version'"
+OLDEST_TIME = "SELECT min(last_time) FROM peaks"
+COUNT_PEAKS = "SELECT count(*) FROM peaks"
+DELETE_SURPLUS = "DELETE FROM peaks WHERE id IN (SELECT id FROM peaks ORDER BY pid = 0, last_time LIMIT ?)"
+"""The rows of single processes go first: a job's own row is what a prediction is compared with."""
 WAITING = "SELECT (SELECT count(*) FROM peaks) + (SELECT count(*) FROM events)"
 
 

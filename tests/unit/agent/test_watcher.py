@@ -180,13 +180,13 @@ def test_a_spool_that_cannot_be_written_is_made_up_for(simulated: SimulatedNvml,
     """While the disk fails the rows wait in memory; when it is back they are written, the ended ones too."""
     node = SimulatedNode(simulated, f"{ONE_GPU}{TRAINER.strip()},3:end\n")
     watcher, spool, _ = a_watcher(node, tmp_path)
-    spool._connection.execute("PRAGMA query_only = ON")  # every write fails, as on a read-only disk
+    spool._file._connection.execute("PRAGMA query_only = ON")  # every write fails, as on a read-only disk
     while node.now < 8:
         watcher.look()
         node.now += watcher.sampler.wait_seconds() + 1e-6
         simulated.set_time(node.now)
     assert spool.waiting() == 0
-    spool._connection.execute("PRAGMA query_only = OFF")
+    spool._file._connection.execute("PRAGMA query_only = OFF")
     watcher.run_once()
     rows = [peak.row for peak in spool.batch(limit=9, up_to_version=99)]
     assert {(row.key.gpu_uuid, row.key.pid, row.ended) for row in rows} == {(GPU, 0, True), (GPU, 7, True)}

@@ -1,0 +1,130 @@
+"""The spool's file on the disk: one connection for all threads, and what becomes of a file that is damaged."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+
+from peakgate.agent import spool_sql as sql
+
+PRIMARY_CODE = 0xFF
+"""The lower byte of an extended result code (sqlite.org/rescode.html)."""
+DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
+"""A disk that is full or read-only is no damage: it would fail a new file as well."""
+
+log = structlog.get_logger("peakgate.agent.spool")
+
+
+class DamagedError(sqlite3.DatabaseError):
+    """The file opens and is not what it should be."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+
+
+class SpoolFile:
+    """Open from the start. Raises OSError or sqlite3.Error for a place that cannot be used.
+
+    When the file itself is damaged it is put aside, a new one is begun, and the call that met the damage raises: it is made again.
+    """
+
+    def __init__(self, *, path: Path, wall: Callable[[], float]) -> None:
+        self._lock = threading.RLock()
+        self._path = path
+        self._wall = wall
+        self._connection = self._open()
+
+    @contextmanager
+    def using(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for one thread at a time."""
+        with self._lock:
+            try:
+                yield self._connection
+            except sqlite3.Error as error:
+                if is_damage(error):
+                    self._connection.close()
+                    self._put_aside(error)
+                    self._connection = _connect(self._path)
+                raise
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when the block raises."""
+        with self.using() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Closes the file; what is in it stays."""
+        with self._lock:
+            self._connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        """The file of this version; one that is damaged or of another version is put aside: watching goes on matters more."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return _connect(self._path)
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise  # no permission, no space: nothing a new file would cure
+            self._put_aside(error)
+            return _connect(self._path)
+
+    def _put_aside(self, error: sqlite3.Error) -> None:
+        aside = self._path.with_name(f"{self._path.name}.damaged-{int(self._wall())}")
+        self._path.rename(aside)
+        for suffix in ("-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        log.error("spool damaged", put_aside=str(aside), problem=str(error))
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is to blame, and not the place it lies in."""
+    return getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE in DAMAGE_CODES
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    path.touch(mode=0o600)
+    connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    try:
+        connection.create_function("merge_phases", 2, sql.merge_phases, deterministic=True)
+        connection.create_function("checksum_of", -1, sql.checksum_of, deterministic=True)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        _check_version(connection)
+        connection.executescript(sql.SCHEMA)
+        connection.execute(f"PRAGMA user_version = {sql.SCHEMA_VERSION}")
+        _check_pages(connection)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_version(connection: sqlite3.Connection) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != sql.SCHEMA_VERSION and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise DamagedError(f"it is of version {version}, and this agent writes version {sql.SCHEMA_VERSION}")
+
+
+def _check_pages(connection: sqlite3.Connection) -> None:
+    """Raises DamagedError when the pages do not hang together or the tables are not ours."""
+    found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if found != "ok":
+        raise DamagedError(str(found))
+    try:
+        connection.execute(sql.BATCH, {"latest": 0, "limit": 0})
+        connection.execute(sql.SELECT_EVENTS)
+    except sqlite3.OperationalError as error:
+        raise DamagedError(str(error)) from error
