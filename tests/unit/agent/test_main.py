@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -12,16 +13,19 @@ from tests.unit.agent.builders import GPU, ONE_GPU, START, SimulatedNode
 from tests.unit.agent.test_watcher import TRAINER, a_watcher
 
 from peakgate.agent.errors import UsageError
+from peakgate.agent.gpu_numbers import NUMBERS
 from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.helper_socket import Datagram
 from peakgate.agent.kubelet import Kubelet
 from peakgate.agent.metrics import AgentCollector
-from peakgate.agent.options import Options
+from peakgate.agent.options import TRANSPORTS, Options
 from peakgate.agent.pod_devices import Holder, Holdings
 from peakgate.agent.pod_watch import PodWatch
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.sender import Sender
 from peakgate.agent.simulated.library import SimulatedNvml
+from peakgate.agent.told import Told
+from peakgate.client.commands.agent import GpuNumbers, Transport, run
 
 RUN = """
 import sys
@@ -78,6 +82,21 @@ def test_a_start_that_cannot_be_is_one_clear_line(changes: dict[str, str], want:
     status, text = started(**changes)
     assert (status, "Traceback" in text) == (2, False)
     assert want in text
+
+
+def test_the_command_offers_what_the_agent_takes(tmp_path: Path) -> None:
+    """Its words and its defaults stand in the command as well, which is read without the agent: they are the same."""
+    assert {each.value for each in Transport} == set(TRANSPORTS)
+    assert {each.value for each in GpuNumbers} == set(NUMBERS)
+    offered = {name: each.default for name, each in inspect.signature(run).parameters.items() if name != "context"}
+    renamed = {"duration": "duration_seconds", "interval": "interval_seconds"}
+    assert {renamed.get(name, name) for name in offered} == set(Told.__annotations__)
+    options = an_options(tmp_path)
+    assert (offered["interval"], offered["transport"], offered["gpu_numbers"]) == (
+        options.interval_seconds,
+        options.transport,
+        options.gpu_numbers,
+    )
 
 
 def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import typer
 from peakgate.client.agent_errors import agent_part
 
 if TYPE_CHECKING:  # a verb that prints no JSON does without
+    from peakgate.agent.told import Told
     from peakgate.v1.plain import Plain
 
 
@@ -101,7 +102,7 @@ def run(
         return
     with agent_part():
         from peakgate.agent.main import run_agent
-    options: dict[str, object] = {
+    told: Told = {
         "server": server,
         "simulate": simulate,
         "node": node,
@@ -120,18 +121,18 @@ def run(
         "gpu_numbers": gpu_numbers.value,
     }
     if not once and duration is None:
-        _become_the_agent(options)
-    raise typer.Exit(run_agent(**options))  # type: ignore[arg-type]  # the options above
+        _become_the_agent(told)
+    raise typer.Exit(run_agent(**told))
 
 
-def _become_the_agent(options: dict[str, object]) -> NoReturn:
+def _become_the_agent(told: Told) -> NoReturn:
     """A process that lives for months does without this command's parser and tables, a sixth of its memory."""
     import json
     import os
     import sys
     from contextlib import suppress
 
-    written = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    written = {name: str(value) if isinstance(value, Path) else value for name, value in told.items()}
     for stream in (0, 1, 2):
         with suppress(OSError):  # a closed one stays closed
             os.set_inheritable(stream, True)
