@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -12,7 +12,6 @@ import typer
 from peakgate.client.agent_errors import agent_part
 
 if TYPE_CHECKING:  # a verb that prints no JSON does without
-    from peakgate.agent.told import Told
     from peakgate.v1.plain import Plain
 
 
@@ -102,6 +101,7 @@ def run(
         return
     with agent_part():
         from peakgate.agent.main import run_agent
+        from peakgate.agent.told import Told
     told: Told = {
         "server": server,
         "simulate": simulate,
@@ -125,7 +125,7 @@ def run(
     raise typer.Exit(run_agent(**told))
 
 
-def _become_the_agent(told: Told) -> NoReturn:
+def _become_the_agent(told: Mapping[str, object]) -> NoReturn:
     """A process that lives for months does without this command's parser and tables, a sixth of its memory."""
     import json
     import os
