@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from peakgate.agent.errors import NvmlError
 from peakgate.agent.nvml_codes import NOT_FOUND
+from peakgate.agent.nvml_module import ProcessInfo
 from peakgate.agent.samples import Gpu
 from peakgate.agent.selftest.finding import Finding, failed, gibibytes, listed, noted, passed
-from peakgate.agent.selftest.node import Node, Row
+from peakgate.agent.selftest.node import LIST_NAMES, Node
 
 LARGEST_UNATTRIBUTED_BYTES = 1 << 30
 """Memory of a GPU beyond its processes' that is worth a word: managed memory and buffers of a display are not a process's."""
@@ -24,7 +25,7 @@ def lists(node: Node) -> Finding:
     counts = Counter(kind for kind, row in rows if row)
     missing = {kind for kind, row in rows if row is None}
     without = sum(row.usedGpuMemory is None for _, row in rows if row)
-    seen = ", ".join(f"{kind}: {'not supported' if kind in missing else counts[kind]}" for kind in ("compute", "graphics", "MPS"))
+    seen = ", ".join(f"{kind}: {'not supported' if kind in missing else counts[kind]}" for kind in LIST_NAMES.values())
     if without:
         fix = "the whole card's memory stands in for a process that is alone on it"
         return noted("lists", f"{seen}; {without} without a figure", fix)
@@ -110,7 +111,7 @@ def _memory_by_pid(node: Node, gpu: Gpu) -> dict[int, int | None]:
     return found
 
 
-def _rows_of(node: Node, gpu: Gpu) -> Iterator[tuple[str, Row | None]]:
+def _rows_of(node: Node, gpu: Gpu) -> Iterator[tuple[str, ProcessInfo | None]]:
     """(list, row); None for a list that is not supported."""
     handle = node.handle(gpu)
     for kind, versions in node.process_lists().items():
