@@ -25,7 +25,8 @@ from peakgate.agent.proc import ProcFolder
 from peakgate.agent.sender import Sender
 from peakgate.agent.simulated.library import SimulatedNvml
 from peakgate.agent.told import Told
-from peakgate.client.commands.agent import GpuNumbers, Transport, run
+from peakgate.client.agent_options import GpuNumbers, Transport
+from peakgate.client.commands.agent import run
 
 RUN = """
 import sys
