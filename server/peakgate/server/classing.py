@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from peakgate.server.figures import GpuFigures
+from peakgate.server.gpu_figures import GpuFigures
+from peakgate.server.store.records import HELPER
 
 FULL_CARD_RATIO = 0.985
 """From here on the allocator had filled the card with its cache: the peak says nothing about the need of a job that went on."""
@@ -147,7 +148,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         reason="NO_DEVICE_FIGURE",
         kind=Kind.LOWER,
-        applies=lambda seen: seen.worst.source == "torch",
+        applies=lambda seen: seen.worst.source == HELPER,
         message="only the caching allocator was seen, and what lies outside it was not",
         lower_bytes=lambda gpu: gpu.allocated_bytes or gpu.in_use_bytes,
     ),

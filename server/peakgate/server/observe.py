@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from peakgate.calibration import Observation
 from peakgate.server.classing import RULES, Evidence, Kind, Rule, rule_for
 from peakgate.server.clock import MICROSECONDS
-from peakgate.server.figures import GpuFigures, figures_of, worst_of
+from peakgate.server.figures import figures_of, worst_of
+from peakgate.server.gpu_figures import GpuFigures
 from peakgate.server.lengths import AtLength, Predicted
 from peakgate.server.store.records import FLAGS, Attempt
 

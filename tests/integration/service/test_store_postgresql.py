@@ -15,7 +15,8 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 from tests.bench.programs import ROOT
 from tests.databases import Database
-from tests.integration.service.rows import a_peak, a_phase, a_prediction, a_version, an_observation
+from tests.integration.service.rows import a_peak, a_phase, a_version, an_observation
+from tests.unit.server.stored import a_prediction
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store.engine import open_engine

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.server.attempts import CARD, a_peak, a_process, an_attempt, of_helper
 
 from peakgate.server.classing import RULES, Kind
-from peakgate.server.figures import LARGEST_CACHE_RATIO
+from peakgate.server.gpu_figures import LARGEST_CACHE_RATIO
 from peakgate.server.lengths import AtLength, Predicted
 from peakgate.server.observe import REASONS, Observed, observe
 from peakgate.server.store.records import FLAGS, Attempt, PeakRow

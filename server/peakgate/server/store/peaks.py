@@ -1,4 +1,4 @@
-"""Job events, and the attempts of which events or peaks have seen the end."""
+"""The attempts of which events or peaks have seen the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, or_, 
 
 from peakgate.server.store import ended
 from peakgate.server.store.events import outcome
-from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, PeakRow
+from peakgate.server.store.records import SAMPLED, TERMINAL_EVENTS, Attempt, PeakRow
 from peakgate.server.store.tables import job_events, jobs, observations, peaks, predictions
 
 
@@ -91,7 +91,7 @@ def _terminal_events(connection: Connection, prediction: str, job: str, restart:
 
 def _is_behind(rows: Iterable[PeakRow], told_by: Collection[str]) -> bool:
     """Whether an agent still has rows to send: it has not said that its GPU's are over, and only others have told the end."""
-    is_open = any(row.pid == 0 and not row.ended and row.source in ("sampled", "device", "") for row in rows)
+    is_open = any(row.pid == 0 and not row.ended and row.source in SAMPLED for row in rows)
     return is_open and not set(told_by) & {"", "agent"}
 
 
