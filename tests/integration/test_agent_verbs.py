@@ -38,7 +38,12 @@ async def test_a_node_is_operated(tmp_path: Path) -> None:
     """While the service is away: pause and resume reach the running agent, the spool can be listed beside it and delivered after it,
     and the recording gives the peaks that were delivered."""
     control, spool, recording = tmp_path / "control.sock", tmp_path / "agent.db", tmp_path / "samples.jsonl"
-    options = {"control": str(control), "record": str(recording), "duration_seconds": None, "simulate": "demo,PEAK=40G,SECONDS=60"}
+    options: dict[str, Any] = {
+        "control": str(control),
+        "record": str(recording),
+        "duration_seconds": None,
+        "simulate": "demo,PEAK=40G,SECONDS=60",
+    }
     async with an_agent(1, tmp_path, **options) as agent:
         await until(control.exists)
         await until(lambda: recording.exists() and recording.read_text().count(f'"used_bytes":{40 * GIB}') > 2)

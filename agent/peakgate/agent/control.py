@@ -20,7 +20,9 @@ from peakgate.agent.watcher import Watcher
 RUN_FOLDER = Path("/run/peakgate")
 NAME = "control.sock"
 LONGEST_PAUSE_SECONDS = 24 * 3600.0
+"""A day without figures is the most that one command may cost."""
 REOPEN_LOOK_SECONDS = 0.05
+"""Between two looks whether the watching thread has opened NVML again."""
 NOBODY = "Start the agent, or name its socket with --control"
 
 log = structlog.get_logger("peakgate.agent.control")

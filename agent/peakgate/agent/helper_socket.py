@@ -20,10 +20,9 @@ import structlog
 
 from peakgate.agent.errors import UsageError
 from peakgate.agent.unix_sockets import remove_stale
-from peakgate.v1.allocator_report import DEFAULT_SOCKET
+from peakgate.v1.allocator_report import DEFAULT_SOCKET, MAX_BYTES
 
 HELPER_SOCKET = Path(DEFAULT_SOCKET)
-MAX_DATAGRAM_BYTES = 4096
 CREDENTIALS = struct.Struct("3i")
 """struct ucred: pid, uid, gid."""
 ANCILLARY_BYTES = socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(16 * struct.calcsize("i"))
@@ -83,7 +82,7 @@ class HelperSocket:
 
     def _take(self, source: socket.socket) -> None:
         try:
-            content, ancillary, flags, _ = source.recvmsg(MAX_DATAGRAM_BYTES, ANCILLARY_BYTES)
+            content, ancillary, flags, _ = source.recvmsg(MAX_BYTES, ANCILLARY_BYTES)
         except BlockingIOError:
             return
         except OSError as error:

@@ -16,6 +16,7 @@ from peakgate.agent.site_folders import JOBSTATS_FOLDER
 KUBELET_SOCKET = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
 TRANSPORTS = ("unary", "stream")
 DEFAULT_INTERVAL_SECONDS = 30.0
+"""10,000 nodes are then some 330 small batches a second for the service."""
 LAST_DRAIN_SECONDS = 4.0
 """How long the agent tries to deliver what is left before it ends; the rest stays in the spool. Who presses Ctrl-C waits no longer."""
 

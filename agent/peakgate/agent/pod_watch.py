@@ -14,6 +14,7 @@ from peakgate.agent.pace import jittered
 from peakgate.agent.pod_devices import Holder, Holdings, holdings
 
 PERIOD_SECONDS = 30.0
+"""A pod holds its GPU for as long as it lives."""
 
 log = structlog.get_logger("peakgate.agent.pod_watch")
 

@@ -23,8 +23,10 @@ from peakgate.agent.reactions import WHOLE_NODE, Reaction
 from peakgate.agent.samples import AccountingSample, DeviceSample, Gpu, GpuGone, ProcessSample, ReadFailed, Sample, XidSample
 
 DEVICE_PERIOD_SECONDS = 0.5
+"""A spike that comes with every step of a second or more is met within a few steps (pace.py, JITTER_RATIO)."""
 PROCESS_PERIOD_SECONDS = 1.0
 RESCAN_PERIOD_SECONDS = 60.0
+"""GPUs are seldom lost or divided, and a change of the MIG layout is told by an event."""
 THOROUGH_EVERY = 10
 """Every so many process lists the graphics and MPS lists are read where they were empty, too."""
 NEW_HIGH_BYTES = 64 << 20

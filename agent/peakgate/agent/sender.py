@@ -33,6 +33,7 @@ MAX_BATCH_ROWS = 256
 """What the service takes in one message."""
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_BACKOFF_SECONDS = 300.0
+"""From one second on, doubled: a service that comes back is found within five minutes by all, and not by all at once."""
 
 log = structlog.get_logger("peakgate.agent.sender")
 

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 import structlog
 
 MAX_FILE_BYTES = 64 << 10
+"""A drop-in file is a line or two."""
 T = TypeVar("T")
 
 log = structlog.get_logger("peakgate.agent.watched_file")

@@ -25,7 +25,9 @@ from peakgate.agent.tracker import Tracker
 
 FIRST_RETRY_SECONDS = 5.0
 LONGEST_RETRY_SECONDS = 300.0
+"""Between two attempts to open NVML, doubled from the first: a driver that is installed later is found within five minutes."""
 HELD_LOOK_SECONDS = 0.2
+"""Between two looks whether a pause is over."""
 MAX_BACKLOG_ROWS = 10_000
 """Rows kept in memory while the spool's disk fails."""
 

@@ -22,6 +22,7 @@ LARGEST_BYTES = 1 << 50
 """1 PiB: no card; a larger figure is another unit."""
 
 LONGEST_TEXT = 256
+"""Characters of the columns (store/tables.py)."""
 
 NUMBERS = ("restart", "pid", "pid_start_ticks", "samples", "gaps", "uid", "steps_done", "longest_sequence", "alloc_retries", "ooms", "xid")
 

@@ -26,6 +26,7 @@ LARGEST_BATCH_ROWS = 256
 """Rows of one batch: some 64 KB, one transaction of a few milliseconds."""
 
 LONGEST_ORIGIN = 32
+"""Characters of the column (store/tables.py)."""
 
 Context = grpc.aio.ServicerContext[object, object]
 

@@ -19,6 +19,7 @@ from peakgate.agent.helper_socket import Datagram
 from peakgate.agent.kubelet import Kubelet
 from peakgate.agent.metrics import AgentCollector
 from peakgate.agent.options import TRANSPORTS, Options
+from peakgate.agent.peaks import Flag
 from peakgate.agent.pod_devices import Holder, Holdings
 from peakgate.agent.pod_watch import PodWatch
 from peakgate.agent.proc import ProcFolder
@@ -28,6 +29,7 @@ from peakgate.agent.told import Told
 from peakgate.client.agent_options import GpuNumbers, Transport
 from peakgate.client.commands.agent import run
 
+ROOT = Path(__file__).parents[3]
 RUN = """
 import sys
 {before}
@@ -100,8 +102,14 @@ def test_the_command_offers_what_the_agent_takes(tmp_path: Path) -> None:
     )
 
 
+def test_every_flag_has_its_line_on_the_page() -> None:
+    """docs/agent.md is where an operator finds what a word on a row means."""
+    page = (ROOT / "docs" / "agent.md").read_text()
+    assert [flag.name for flag in Flag if f"`{str(flag.name).lower()}`" not in page] == []
+
+
 def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> None:
-    """The collector tells what the live parts know."""
+    """The collector tells what the live parts know, and docs/agent.md names each of them."""
     node = SimulatedNode(simulated, ONE_GPU + TRAINER)
     watcher, spool, _ = a_watcher(node, tmp_path)
     watcher.run_once()
@@ -137,6 +145,9 @@ def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> N
         ("peakgate_agent_nvml_calls_total", (("function", "nvmlDeviceGetCount"),)): 1.0,
     }
     assert {key: registry.get_sample_value(key[0], dict(key[1])) for key in want} == want
+    page = (ROOT / "docs" / "agent.md").read_text()
+    families = [family.name + ("_total" if family.type == "counter" else "") for family in collector.collect()]
+    assert [name for name in families if f"`{name.removeprefix('peakgate_agent_')}`" not in page] == []
     resident = registry.get_sample_value("peakgate_agent_resident_bytes")
     assert resident is not None
     assert 10 << 20 < resident < 1 << 30

@@ -17,6 +17,7 @@ LARGEST_UNATTRIBUTED_BYTES = 1 << 30
 EARLIEST_SECONDS = 1_735_689_600
 """2025-01-01 UTC: a start before this version was written is no wall time."""
 TOLERANCE_BYTES = 1 << 20
+"""The driver counts in pages of its own."""
 
 
 def lists(node: Node) -> Finding:
