@@ -28,8 +28,8 @@ def lists(node: Node) -> Finding:
     without = sum(row.usedGpuMemory is None for _, row in rows if row)
     seen = ", ".join(f"{kind}: {'not supported' if kind in missing else counts[kind]}" for kind in LIST_NAMES.values())
     if without:
-        fix = "the whole card's memory stands in for a process that is alone on it"
-        return noted("lists", f"{seen}; {without} without a figure", fix)
+        remedy = "the whole card's memory stands in for a process that is alone on it"
+        return noted("lists", f"{seen}; {without} without a figure", remedy)
     if "compute" in missing:
         return noted("lists", seen, "the agent reports the memory of whole cards only")
     return passed("lists", seen)
@@ -40,8 +40,8 @@ def pids(node: Node) -> Finding:
     found = sorted({row.pid for gpu in node.gpus for _, row in _rows_of(node, gpu) if row})
     unknown = [pid for pid in found if node.proc.start_ticks(pid) is None]
     if unknown:
-        fix = "run the agent with the host's pids (hostPID: true, --pid=host), or outside the container"
-        return failed("pids", f"{len(unknown)} of {len(found)} are not in /proc: {listed(unknown)}", fix)
+        remedy = "run the agent with the host's pids (hostPID: true, --pid=host), or outside the container"
+        return failed("pids", f"{len(unknown)} of {len(found)} are not in /proc: {listed(unknown)}", remedy)
     if not found:
         return noted("pids", "no process on any GPU", "run it again while a job runs")
     return passed("pids", f"{len(found)} known to /proc")
@@ -57,8 +57,8 @@ def attributed(node: Node) -> Finding:
         rest = used - sum(size for size in known.values() if size is not None)
         left += [f"{gibibytes(rest)} of {gpu.uuid}"] if rest > LARGEST_UNATTRIBUTED_BYTES else []
     if left:
-        fix = "managed memory, buffers of a display, or pids that are hidden from the agent"
-        return noted("attributed", f"{listed(left)} belong to no listed process", fix)
+        remedy = "managed memory, buffers of a display, or pids that are hidden from the agent"
+        return noted("attributed", f"{listed(left)} belong to no listed process", remedy)
     return passed("attributed", "no GPU holds memory without a process")
 
 

@@ -23,13 +23,13 @@ class Finding(Protocol):
     @property
     def seen(self) -> str: ...
     @property
-    def fix(self) -> str: ...
+    def remedy(self) -> str: ...
 
 
 def checks_of(findings: Iterable[Finding]) -> Iterator[Check]:
     """The agent's findings as checks."""
     for each in findings:
-        yield Check(name=each.name, state=STATE_OF_OUTCOME[each.outcome], found=each.seen, remedy=each.fix)
+        yield Check(name=each.name, state=STATE_OF_OUTCOME[each.outcome], found=each.seen, remedy=each.remedy)
 
 
 def selftest_checks(simulate: str | None) -> Iterator[Check]:
