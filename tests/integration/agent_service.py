@@ -18,9 +18,10 @@ from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceServicer, add
 PROGRAM = """
 import json, sys
 from pathlib import Path
+from peakgate.agent.__main__ import PATHS
 from peakgate.agent.main import run_agent
 options = json.loads(sys.argv[1])
-options |= {name: Path(options[name]) for name in ("spool", "helper_socket") if name in options}
+options |= {name: Path(options[name]) for name in PATHS if options.get(name) is not None}
 sys.exit(run_agent(**options))
 """
 
