@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Protocol
 
@@ -12,6 +14,12 @@ from peakgate.readers.arguments import Arguments, Word, arguments_of
 from peakgate.readers.files import FileError, Files, GivenFiles
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
+
+NOT_READ = "what it says is not read"
+"""How the warning of a file that is not there ends: what is not stated may stand in it."""
+
+_FURTHER = re.compile(r"ARG|OPT|FLAG|EXTRA|OVERRIDE|PARAM", re.IGNORECASE)
+"""In the names of variables that hold further flags."""
 
 
 @dataclass(kw_only=True)
@@ -50,12 +58,19 @@ class Launch:
         """The program's words as flags and others."""
         return arguments_of(self.words[1:])
 
+    @cached_property
+    def open_ended(self) -> bool:
+        """Whether a word is a variable that nobody sets, where it may stand for further flags: behind a value, or by its name."""
+        words = [word.text for word in self.words]
+        pairs = pairwise(words)
+        return any(word.startswith("$") and (not before.startswith("-") or _FURTHER.search(word)) for before, word in pairs)
+
     def settings_of(self, path: str, reading: Reading) -> Settings:
         """The settings of a config file that the launch names; one that cannot be read is a warning, and says nothing."""
         try:
             return read_settings(self.files.text(path), path)
         except FileError as error:
-            reading.warnings.append(f"{path} {error}: what it says is not read")
+            reading.warnings.append(f"{path} {error}: {NOT_READ}")
             return Settings()
 
 
