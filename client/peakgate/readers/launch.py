@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,9 +16,6 @@ from peakgate.readers.settings import Settings, read_settings
 
 NOT_READ = "what it says is not read"
 """How the warning of a file that is not there ends: what is not stated may stand in it."""
-
-_FURTHER = re.compile(r"ARG|OPT|FLAG|EXTRA|OVERRIDE|PARAM", re.IGNORECASE)
-"""In the names of variables that hold further flags."""
 
 
 @dataclass(kw_only=True)
@@ -60,10 +56,9 @@ class Launch:
 
     @cached_property
     def open_ended(self) -> bool:
-        """Whether a word is a variable that nobody sets, where it may stand for further flags: behind a value, or by its name."""
+        """Whether a word is known only when it runs, and is no flag's value: it may stand for further flags."""
         words = [word.text for word in self.words]
-        pairs = pairwise(words)
-        return any(word.startswith("$") and (not before.startswith("-") or _FURTHER.search(word)) for before, word in pairs)
+        return any(word.startswith("$") and not before.startswith("-") for before, word in pairwise(words))
 
     def settings_of(self, path: str, reading: Reading) -> Settings:
         """The settings of a config file that the launch names; one that cannot be read is a warning, and says nothing."""

@@ -92,7 +92,7 @@ OWN = _parse(ROWS)
 
 def state_own(table: str, settings: Settings, launch: Launch, reading: Reading) -> None:
     """States the rows of a table that hold; none where a file or words of the launch are not at hand, which may decide otherwise."""
-    if launch.open_ended or any(sentence.endswith(NOT_READ) for sentence in reading.warnings):
+    if launch.open_ended or any(sentence.endswith(NOT_READ) for sentence in (*reading.warnings, *launch.around.warnings)):
         return
     said = _said(settings)
     for row in OWN:
