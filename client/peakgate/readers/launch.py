@@ -36,6 +36,8 @@ class Launch:
     """Names of what was peeled off, from outside in: srun, torchrun, accelerate, deepspeed, tune …"""
     launcher_flags: dict[str, Arguments] = field(default_factory=dict)
     """The flags of each launcher by its name."""
+    left_out: bool = False
+    """Whether words may be missing that stand in a file which is not at hand."""
     kept: dict[str, object] = field(default_factory=dict)
     """What readers of one family found in it and ask for again, by a name of theirs."""
 
@@ -56,9 +58,9 @@ class Launch:
 
     @cached_property
     def open_ended(self) -> bool:
-        """Whether a word is known only when it runs, and is no flag's value: it may stand for further flags."""
+        """Whether there may be further flags: a word that is known only when it runs, and is no flag's value, may stand for them."""
         words = [word.text for word in self.words]
-        return any(word.startswith("$") and not before.startswith("-") for before, word in pairwise(words))
+        return self.left_out or any(word.startswith("$") and not before.startswith("-") for before, word in pairwise(words))
 
     def settings_of(self, path: str, reading: Reading) -> Settings:
         """The settings of a config file that the launch names; one that cannot be read is a warning, and says nothing."""

@@ -119,9 +119,15 @@ def test_a_file_that_is_not_there_may_decide() -> None:
     """Everything may stand in it."""
     assert command("axolotl train nowhere.yml").get("optimizer.name") is None
     assert command("torchrun -m axolotl.cli.train c.yml", **{"c.yml": TUNED}).get("optimizer.name") == "adamw"
-    script = f'source flags.sh\ntorchrun {GPT} "${{SIZES[@]}}"\n'
+
+
+@pytest.mark.parametrize("words", ["$ARGS", "${ARGS}", '"${ARGS[@]}"', '"${SIZES[@]}"'])
+def test_a_sourced_file_that_is_not_there_may_hold_flags(words: str) -> None:
+    """Without it, a variable that nobody sets is no words."""
+    script = f"source flags.sh\ntorchrun {GPT} {words}\n"
     assert read_file("job.sh", GivenFiles({"job.sh": script})).get(MODE) is None
-    assert read_file("job.sh", GivenFiles({"job.sh": script, "flags.sh": "SIZES=(--bf16)\n"})).get(MODE) == "none"
+    assert read_file("job.sh", GivenFiles({"job.sh": script, "flags.sh": "ARGS=--bf16\nSIZES=(--bf16)\n"})).get(MODE) == "none"
+    assert read_file("job.sh", GivenFiles({"job.sh": script.replace("flags.sh", "~/venv/bin/activate")})).get(MODE) == "none"
 
 
 @pytest.mark.parametrize(
