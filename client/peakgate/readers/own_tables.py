@@ -1,11 +1,13 @@
 """The defaults of frameworks' own programs for what a launch leaves out: one table, each row with its source.
 
-Columns: table | field | value | when | settings that decide otherwise | source. `when` is one of `own_defaults.CONDITIONS`.
+Columns: table | field | value | when | settings that decide otherwise, the field's own switch first | source. `when` is one of
+`own_defaults.CONDITIONS`.
 
 Left open, since it is not the framework that decides: whether a batch has padding (attention.mask, the data's), versions that are
 installed (framework.*, optimizer.implementation of transformers' Trainer, which is torch's), the attention kernel that Transformer Engine
 finds, dropout that the model's own config gives, ms-swift's logits (kept where labels are, trainers/mixin.py: get_use_logits_to_keep),
-TRL's loss of fine-tuning (whole logits until 1.6, chunks later), the losses of GRPO and PPO but verl's, and what the scripts of a user do.
+TRL's loss of fine-tuning (whole logits until 1.6, chunks later), the losses of GRPO and PPO but verl's, the allocator (a variable of the
+submitter's shell or of the image), and what the scripts of a user do.
 Versions: as in each reader's own docstring.
 """
 
