@@ -167,3 +167,57 @@ def test_nothing_of_a_launch_is_run(tmp_path: Path) -> None:
     assert peakgate("read", "--", script, folder=tmp_path).status == 2
     assert peakgate("read", "--", "python", "train.py", folder=tmp_path).status == 2
     assert not mark.exists()
+
+
+LAUNCHES = {
+    "job.sbatch": """\
+#!/bin/bash
+#SBATCH --nodes=1 --gpus-per-node=8
+MODEL=(--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8
+  --swiglu --normalization RMSNorm --disable-bias-linear --untie-embeddings-and-output-weights --position-embedding-type rope
+  --attention-dropout 0.0 --hidden-dropout 0.0 --vocab-size 128256 --max-position-embeddings 8192)
+srun torchrun --nproc_per_node 8 pretrain_gpt.py "${MODEL[@]}" --seq-length 8192 --micro-batch-size 2 --global-batch-size 128 \\
+  --tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer --bf16
+""",
+    "axolotl.yml": """\
+base_model: NousResearch/Meta-Llama-3-8B
+datasets: [{path: mhenrichsen/alpaca_2k_test, type: alpaca}]
+sequence_len: 8192
+sample_packing: true
+pad_to_sequence_len: true
+flash_attention: true
+micro_batch_size: 2
+bf16: auto
+optimizer: paged_adamw_8bit
+""",
+    "pretrain.yaml": """\
+model_name_or_path: Qwen/Qwen2.5-7B
+stage: pt
+finetuning_type: full
+dataset: c4_demo
+cutoff_len: 4096
+per_device_train_batch_size: 2
+bf16: true
+""",
+    "tune.sh": """\
+#!/bin/bash
+tune run full_finetune_single_device --config llama3_1/8B_full_single_device dataset.packed=True tokenizer.max_seq_len=4096
+""",
+    "clm.sh": """\
+#!/bin/bash
+torchrun --nproc_per_node 4 run_clm.py --model_name_or_path Qwen/Qwen2.5-1.5B --block_size 2048 --per_device_train_batch_size 4 \\
+  --bf16 --torch_dtype bfloat16 --output_dir out
+""",
+}
+
+
+@pytest.mark.parametrize("card", ["t4-16gb", "h100-80gb"])
+def test_a_launch_that_leaves_things_to_its_framework_is_decided(card: str, tmp_path: Path) -> None:
+    """What the framework's own program does without a word is known: none of these is UNDECIDED, however small the card."""
+    paths = [tmp_path / name for name in LAUNCHES]
+    for path in paths:
+        path.write_text(LAUNCHES[path.name])
+    done = peakgate("predict", *paths, "--gpu", card, "--output", "jsonl")
+    assert len(done.objects) == len(LAUNCHES), done.err
+    for path, answer in zip(paths, done.objects, strict=True):
+        assert answer["verdict"] in ("ADMIT", "REJECT"), (path.name, answer)

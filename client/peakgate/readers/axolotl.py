@@ -7,8 +7,9 @@ normalize_config), loaders/model.py, core/builders/{base,rl}.py, cli/config.py (
 from __future__ import annotations
 
 from peakgate.readers.axolotl_parts import PARTS
-from peakgate.readers.finetuners.launched import config_path, flags_of, state_world_behind_dashes
+from peakgate.readers.finetuners.launched import config_path, flags_of, state_data_parallel, state_world_behind_dashes
 from peakgate.readers.launch import Launch
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.place import DEFAULT, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
@@ -39,6 +40,9 @@ class Axolotl:
         if _is_command(launch):
             reading.default("framework.expandable_segments", True, CLI)
             state_world_behind_dashes(launch, reading)
+        state_own(self.name, settings, launch, reading)
+        if not _is_command(launch):  # which starts accelerate itself
+            state_data_parallel(settings, launch, reading)
         return reading
 
     def _settings(self, launch: Launch, reading: Reading) -> Settings:

@@ -12,6 +12,7 @@ from peakgate.readers.arguments import overrides_of
 from peakgate.readers.composer_compute import state_compute
 from peakgate.readers.composer_models import model_of
 from peakgate.readers.launch import Launch
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.references import resolved
@@ -90,6 +91,7 @@ class Composer:
         _precision(settings, world, reading)
         _optimizer(settings, reading)
         _runtime(settings, reading)
+        state_own(NAME, settings, launch, reading)
         return reading
 
 

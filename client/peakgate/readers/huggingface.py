@@ -12,6 +12,7 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import Mixed, loaded_without_a_word, mixed_of, of_checkpoint, state_precision
 from peakgate.readers.named_model import name_model
 from peakgate.readers.not_training import state_other_method, trains
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.peft import read_adapters
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.plain_flags import BATCHES, MICRO_BATCHES
@@ -53,6 +54,9 @@ NOT_TRAINER = ("zero_stage", "stage", "num_layers", "train_batch_size", "train_m
 OTHERS = ("deepspeed_config", *(name for name in (*MICRO_BATCHES, *BATCHES) if name not in SURE))
 """What a script has in place of the Trainer's own arguments."""
 
+OF_TOKENS = ("run_clm", "run_fim", "run_mlm", "run_plm", "run_summarization", "run_translation")
+"""Example scripts whose loss is over the vocabulary."""
+
 
 class HuggingFace:
     """Trainer scripts."""
@@ -93,6 +97,13 @@ class HuggingFace:
             state_cast_adapters(reading)
         if own_loop:
             reading.default("optimizer.implementation", "foreach", "torch.optim.AdamW: foreach when none is named")
+        name, example = script_of(launch.program)
+        if example is not None:
+            state_own(self.name, settings, launch, reading)
+            if "accelerate" not in launch.launchers:  # which may have a config in the submitter's home
+                state_own(f"{self.name} alone", settings, launch, reading)
+            if name in OF_TOKENS:
+                state_own(f"{self.name} tokens", settings, launch, reading)
         return reading
 
 

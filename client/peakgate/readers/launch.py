@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Protocol
 
@@ -12,6 +13,9 @@ from peakgate.readers.arguments import Arguments, Word, arguments_of
 from peakgate.readers.files import FileError, Files, GivenFiles
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
+
+NOT_READ = "what it says is not read"
+"""How the warning of a file that is not there ends: what is not stated may stand in it."""
 
 
 @dataclass(kw_only=True)
@@ -32,6 +36,8 @@ class Launch:
     """Names of what was peeled off, from outside in: srun, torchrun, accelerate, deepspeed, tune …"""
     launcher_flags: dict[str, Arguments] = field(default_factory=dict)
     """The flags of each launcher by its name."""
+    left_out: bool = False
+    """Whether words may be missing that stand in a file which is not at hand."""
     kept: dict[str, object] = field(default_factory=dict)
     """What readers of one family found in it and ask for again, by a name of theirs."""
 
@@ -50,12 +56,18 @@ class Launch:
         """The program's words as flags and others."""
         return arguments_of(self.words[1:])
 
+    @cached_property
+    def open_ended(self) -> bool:
+        """Whether there may be further flags: a word that is known only when it runs, and is no flag's value, may stand for them."""
+        words = [word.text for word in self.words]
+        return self.left_out or any(word.startswith("$") and not before.startswith("-") for before, word in pairwise(words))
+
     def settings_of(self, path: str, reading: Reading) -> Settings:
         """The settings of a config file that the launch names; one that cannot be read is a warning, and says nothing."""
         try:
             return read_settings(self.files.text(path), path)
         except FileError as error:
-            reading.warnings.append(f"{path} {error}: what it says is not read")
+            reading.warnings.append(f"{path} {error}: {NOT_READ}")
             return Settings()
 
 

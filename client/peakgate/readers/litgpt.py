@@ -16,6 +16,7 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.litgpt_adapters import ADAPTED, adapters_of
 from peakgate.readers.litgpt_ages import SCRIPTS, SUBCOMMANDS, TODAY, Age
 from peakgate.readers.litgpt_models import model_of
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.place import DEFAULT, PYTHON, Place, Stated
 from peakgate.readers.reading import Reading, Row, apply
 from peakgate.readers.settings import Settings
@@ -90,6 +91,9 @@ class Litgpt:
         adapters_of(settings, kind, reading)
         _sharding(settings, kind, world, age, reading)
         _pretraining(kind, age, reading)
+        if kind != "pretrain" or not age.script:
+            state_own(NAME, settings, launch, reading)
+            state_own(f"{NAME} {'pretrain' if kind == 'pretrain' else 'finetune'}", settings, launch, reading)
         return reading
 
 

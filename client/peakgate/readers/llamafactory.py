@@ -9,11 +9,19 @@ from __future__ import annotations
 import re
 
 from peakgate.readers.arguments import overrides_of
-from peakgate.readers.finetuners.launched import before_dashes, config_path, flags_of, state_world_of_variables, world_of
+from peakgate.readers.finetuners.launched import (
+    before_dashes,
+    config_path,
+    flags_of,
+    state_data_parallel,
+    state_world_of_variables,
+    world_of,
+)
 from peakgate.readers.finetuners.values import on
 from peakgate.readers.launch import Launch
 from peakgate.readers.llamafactory_parts import PARTS
 from peakgate.readers.llamafactory_v1 import VERBS, is_second, read_second
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 
@@ -50,9 +58,12 @@ class LlamaFactory:
             _allocator(launch, reading)
         if is_second(settings):
             read_second(settings, launch, _verb(launch), reading)
+            state_own("llama-factory 1", settings, launch, reading)
             return reading
         for part in PARTS:
             part(settings, launch, reading)
+        state_own("llama-factory", settings, launch, reading)
+        state_data_parallel(settings, launch, reading)
         return reading
 
     def _settings(self, launch: Launch, reading: Reading) -> Settings:

@@ -16,6 +16,7 @@ from peakgate.readers.megatron_core.placement import world_of
 from peakgate.readers.megatron_core.read import read_core
 from peakgate.readers.megatron_deepspeed import is_deepspeed, read_deepspeed
 from peakgate.readers.megatron_flags import canonical
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.place import FLAG, YAML, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
@@ -102,7 +103,14 @@ class MegatronReader:
             read_deepspeed(options, launch, world)
         else:
             read_core(options, kind, world)
+        if _is_own(launch):
+            state_own("megatron-deepspeed" if is_deepspeed(options) else self.name, options.settings, launch, reading)
         return reading
+
+
+def _is_own(launch: Launch) -> bool:
+    """Whether the program is Megatron-LM's, or the config one that only its programs read."""
+    return not launch.words or _program(launch) in PROGRAMS or launch.arguments.flags("task") is not None
 
 
 def _program(launch: Launch) -> str:

@@ -19,6 +19,7 @@ from peakgate.readers.megatron_core.model import GPT
 from peakgate.readers.megatron_core.options import Options
 from peakgate.readers.megatron_core.placement import world_of
 from peakgate.readers.megatron_core.read import read_core
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.place import DEFAULT, FLAG, YAML, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
@@ -141,6 +142,8 @@ class MegatronBridgeReader:
         described = "model.preset" not in reading.fields and options("hidden_size") is not None
         read_core(options, GPT, world_of(launch), model=described)
         state_formats(options)
+        if recipe is not None:
+            state_own(self.name, options.settings, launch, reading)
         return reading
 
 

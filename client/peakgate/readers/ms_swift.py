@@ -7,10 +7,11 @@ version 2 and is `tuner_type` in version 4; `model` was `model_id_or_path`.
 
 from __future__ import annotations
 
-from peakgate.readers.finetuners.launched import config_path, flags_of, state_world_of_variables
+from peakgate.readers.finetuners.launched import config_path, flags_of, state_data_parallel, state_world_of_variables
 from peakgate.readers.launch import Launch
 from peakgate.readers.ms_swift_megatron import MEGATRON_PARTS
 from peakgate.readers.ms_swift_parts import PARTS, TYPES
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.place import DEFAULT, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
@@ -45,6 +46,9 @@ class MsSwift:
         _allocator(settings, reading)
         for part in MEGATRON_PARTS if megatron else PARTS:
             part(settings, launch, reading)
+        state_own(f"{self.name} megatron" if megatron else self.name, settings, launch, reading)
+        if not megatron:
+            state_data_parallel(settings, launch, reading)
         return reading
 
 

@@ -17,6 +17,7 @@ from peakgate.readers.megatron_core.options import Options
 from peakgate.readers.megatron_core.placement import world_of
 from peakgate.readers.megatron_core.read import read_core
 from peakgate.readers.nemo_settings import STAGES, canonical_of, resolved
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.place import FLAG, YAML, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
@@ -83,6 +84,8 @@ class NemoReader:
         read_core(options, kind, world if isinstance(world, int) else world_of(launch), model=_described(options, config, place))
         _method(options, config, stage, launch, place)
         state_formats(options)
+        if complete:
+            state_own(self.name, options.settings, launch, reading)
         return reading
 
 

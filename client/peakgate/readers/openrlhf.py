@@ -10,6 +10,7 @@ from __future__ import annotations
 from peakgate.readers.finetuners.launched import flags_of
 from peakgate.readers.launch import Launch
 from peakgate.readers.openrlhf_parts import PARTS, RAY
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 
@@ -97,6 +98,7 @@ class OpenRlhf:
             reading.state("method.name", "pretrain" if pretrains else METHODS[program], place)
         for part in RAY if program in ("train_ppo_ray", "train_ppo") else PARTS:
             part(settings, launch, reading)
+        state_own(self.name, settings, launch, reading)
         return reading
 
 

@@ -15,7 +15,8 @@ from peakgate.readers import torchtitan_configs as configs
 from peakgate.readers.arguments import MOST_WORDS
 from peakgate.readers.launch import Launch
 from peakgate.readers.launchers.state import KNOWN_SCRIPTS
-from peakgate.readers.place import Stated
+from peakgate.readers.own_defaults import state_own
+from peakgate.readers.place import DEFAULT, Stated
 from peakgate.readers.reading import Reading, Scalar, apply
 from peakgate.readers.settings import Settings
 from peakgate.readers.torchtitan_models import sizes_of
@@ -61,7 +62,17 @@ class Torchtitan:
         torchtitan_settings.read(settings, reading)
         _checkpointing(settings, reading)
         _allocator(launch, reading)
+        _own(launch, settings, reading)
         return reading
+
+
+def _own(launch: Launch, settings: Settings, reading: Reading) -> None:
+    """The defaults of a TOML file, or of one of torchtitan's own configs in Python; one of the submitter's may set what is not read."""
+    named, flavor = _named(launch, launch.arguments.flags, "config", "CONFIG"), settings("model.flavor")
+    if named is None:
+        state_own(f"{NAME} toml", settings, launch, reading)
+    if named is None or (flavor is not None and flavor.place.kind == DEFAULT):
+        state_own(NAME, settings, launch, reading)
 
 
 def named_sft(launch: Launch) -> bool:

@@ -13,6 +13,7 @@ from peakgate.readers import torchtune_settings
 from peakgate.readers.arguments import MOST_WORDS, overrides_of
 from peakgate.readers.convert import LARGEST, positive, whole, words
 from peakgate.readers.launch import Launch
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.place import DEFAULT, LAUNCHER, Place, Stated
 from peakgate.readers.reading import Reading, apply
 from peakgate.readers.references import resolved
@@ -39,6 +40,8 @@ METHODS = {
 """Part of a recipe's name -> method."""
 LOSSES = {"dpoloss": "dpo", "rsoloss": "dpo", "simpoloss": "dpo", "ppoloss": "ppo", "grpo": "grpo", "kl": "distill"}
 """Part of a loss's name -> method, for recipes of one's own."""
+PLANS = ("base_llama_tp_plan", "fp8_llama_tp_plan")
+"""torchtune/models/llama3/_parallelism.py: norms are SequenceParallel, and what lies between layers is sharded along the sequence."""
 WITHOUT_WORDS = {
     "qat": "quantisation-aware training: every weight is quantised for its product",
     "early_exit": "losses of early exits",
@@ -79,6 +82,8 @@ class Torchtune:
         apply(torchtune_settings.ROWS, settings, reading)
         torchtune_settings.read(settings, reading)
         _parallel(recipe, settings, launch, reading)
+        if not launch.program.endswith(".py"):
+            state_own(NAME, settings, launch, reading)
         return reading
 
 
@@ -250,6 +255,9 @@ def _parallel(recipe: str, settings: Settings, launch: Launch, reading: Reading)
         reading.default("parallelism.sharding", "fsdp", "torchtune's distributed recipes: fully_shard")
     if shard is not None and shard > 1:
         reading.state("parallelism.shard_degree", shard, settings.leaves["data_parallel_shard_dim"].place)
+    plan = settings("tensor_parallel_plan._component_")
+    if plan is not None and plan.text.rpartition(".")[2] in PLANS and reading.get("parallelism.tensor") not in (None, 1):
+        reading.state("parallelism.sequence_parallel", True, plan.place)
     layers = settings("custom_sharded_layers")
     if layers is not None and words(layers):
         reading.cannot_say("embedding or head as units of their own", layers.place)

@@ -70,7 +70,7 @@ llama3_2/3B_full llama3_2.llama3_2_3b b=4 a=8 checkpointing fused
 llama3/70B_full llama3.llama3_70b b=2 checkpointing fsdp_cpu_offload=true sharded tensor_parallel_dim=1 adamw
 llama3_1/70B_full llama3_1.llama3_1_70b b=2 checkpointing fsdp_cpu_offload=true sharded tensor_parallel_dim=1 adamw
 llama3_3/70B_full llama3_3.llama3_3_70b b=2 checkpointing fsdp_cpu_offload=true sharded tensor_parallel_dim=1 adamw
-llama3_3/70B_full_multinode llama3_3.llama3_3_70b b=4 compile=true checkpointing sharded tensor_parallel_dim=8 fused s=1024
+llama3_3/70B_full_multinode llama3_3.llama3_3_70b b=4 compile=true checkpointing sharded tensor_parallel_dim=8 tensor_parallel_plan._component_=base_llama_tp_plan fused s=1024
 mistral/7B_full mistral.mistral_7b b=2 checkpointing fused
 gemma/2B_full gemma.gemma_2b b=2 checkpointing fused
 gemma/7B_full gemma.gemma_7b b=1 checkpointing fused

@@ -14,6 +14,7 @@ from peakgate.readers.huggingface import LIKELY, SURE, half, read_placement, sta
 from peakgate.readers.launch import Launch
 from peakgate.readers.named_model import NAMES, name_model
 from peakgate.readers.not_training import trains
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.peft import Base, read_adapters
 from peakgate.readers.place import DEFAULT, FLAG, Place, Stated
 from peakgate.readers.reading import Reading
@@ -37,6 +38,9 @@ OTHER_COMMANDS = ("vllm-serve", "env", "skills", "chat")
 
 DEFAULTS_FROM = (0, 20)
 """TRL from this version on trains in bf16 and with checkpoints unless told otherwise."""
+
+_OF_TRL = re.compile(r"trl[./]scripts[./]|examples/scripts/")
+"""In the paths of TRL's own programs."""
 
 
 class Trl:
@@ -75,6 +79,10 @@ class Trl:
         _loss(settings, reading)
         if "vlm" in launch.program:
             reading.cannot_say("pictures among the tokens", place)
+        if _is_command(launch) or _OF_TRL.search(launch.path):
+            state_own(self.name, settings, launch, reading)
+            if before(settings) <= DEFAULTS_FROM:
+                state_own("trl before 0.20", settings, launch, reading)
         return reading
 
 

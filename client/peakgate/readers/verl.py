@@ -6,10 +6,13 @@ workers/fsdp_workers.py, workers/actor/dp_actor.py, trainer/fsdp_sft_trainer.py,
 
 from __future__ import annotations
 
+import re
+
 from peakgate.readers.arguments import overrides_of
 from peakgate.readers.files import FileError
 from peakgate.readers.finetuners.launched import before_dashes, flags_of
 from peakgate.readers.launch import Launch
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
@@ -19,6 +22,9 @@ from peakgate.readers.verl_sft import read_sft
 RL = ("main_ppo", "main_dapo", "fully_async_main", "main_ppo_sync")
 """Last names of the entry points, in trainer/, experimental/ and recipe/."""
 SFT = ("verl.trainer.fsdp_sft_trainer", "fsdp_sft_trainer.py", "verl.trainer.sft_trainer", "sft_trainer.py")
+
+_OF_VERL = re.compile(r"((ppo|sft)\w*trainer\w*(\.ya?ml)?)?$")
+"""Names of verl's own configs, or none."""
 
 
 class Verl:
@@ -40,6 +46,8 @@ class Verl:
             read_sft(settings, launch, reading, engine="fsdp_sft" not in launch.program and launch.words != ())
         else:
             read_rl(settings, launch, reading, megatron="megatron" in _config_name(launch))
+        if _OF_VERL.match(_config_name(launch)) or not launch.words or _file(launch).leaves:
+            state_own(f"{self.name} megatron" if reading.get("framework.name") == "megatron" else self.name, settings, launch, reading)
         return reading
 
 

@@ -229,7 +229,8 @@ def _profile(job: Job, fill: Resolver, block: str) -> str:
 
 def _loss(job: Job, fill: Resolver) -> str:
     """How the loss is computed: Megatron-LM's split the vocabulary, the fused one in place."""
-    if job.loss.implementation is None and job.framework.megatron and job.framework.megatron.cross_entropy_fusion:
+    fused = job.framework.megatron is not None and job.framework.megatron.cross_entropy_fusion
+    if fused and job.loss.implementation in (None, "vocab-parallel"):
         fill.assumptions.append(f"framework.megatron.cross_entropy_fusion: {FUSED_IN_PLACE}")
         return "in-place"
     if job.loss.implementation is None and "fused_linear_cross_entropy" in job.framework.fused_kernels:

@@ -376,3 +376,14 @@ def test_a_last_stage_embeds_the_further_tokens_itself() -> None:
 def test_further_tokens_elsewhere_are_left_open(changes: dict[str, Value]) -> None:
     """Split projections, rebuilt ones, and other frameworks' modules."""
     assert any("mtp_layers" in note for note in further(1, changes).undecided)
+
+
+@pytest.mark.parametrize(
+    ("stated", "want"), [(None, "in-place"), ("vocab-parallel", "in-place"), ("fused", "in-place"), ("full", "vocab-parallel")]
+)
+def test_the_fused_kernel_is_one_of_the_split_vocabulary(stated: str | None, want: str) -> None:
+    """A launch that fuses it states both; whole logits alone contradict it (core/fusions/fused_cross_entropy.py)."""
+    job = a_megatron_job({"loss.implementation": stated} if stated else {})
+    described = describe(job.model)
+    assert described.architecture is not None
+    assert resolve(job, described.architecture, world_of(job)).plan.loss == want

@@ -78,7 +78,7 @@ def test_liger_keys_without_the_plugin_do_nothing() -> None:
     assert (found.get("framework.fused_kernels"), found.get("loss.implementation")) == (["rms_norm"], "fused")
     plugin = "plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n"
     assert config(BASE + plugin).get("loss.implementation") == "fused"
-    assert config(BASE + plugin + "cut_cross_entropy: false\n").get("loss.implementation") is None
+    assert config(BASE + plugin + "cut_cross_entropy: false\n").get("loss.implementation") == "full"
 
 
 def test_flags_win_over_the_file_and_a_launcher_has_its_own_words() -> None:

@@ -70,7 +70,7 @@ def test_a_stage_that_needs_logits_has_no_fused_loss() -> None:
     """Liger's loss that holds no logits is for pretraining and fine-tuning alone."""
     assert config(BASE + "enable_liger_kernel: true\n").get("loss.implementation") == "fused"
     found = config(BASE.replace("sft", "kto") + "enable_liger_kernel: true\n")
-    assert found.get("loss.implementation") is None
+    assert found.get("loss.implementation") == "full"
     assert found.get("framework.fused_kernels") == ["cross_entropy", "rms_norm", "rope", "swiglu"]
 
 

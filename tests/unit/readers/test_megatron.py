@@ -121,7 +121,7 @@ def test_formats(flags: str, want: dict[str, str]) -> None:
         ("--recompute-granularity full --recompute-method block --recompute-num-layers 3", {"mode": "full", "layers": 3}),
         ("--checkpoint-activations", {"mode": "full"}),
         ("--activations-checkpoint-method block --activations-checkpoint-num-layers 2", {"mode": "full", "layers": 2}),
-        ("--recompute-method uniform", {}),
+        ("--recompute-method uniform", {"mode": "none"}),
         (
             "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 2 --recompute-granularity full" + BLOCK_OF_FIVE,
             {"mode": "full", "layers": 8},

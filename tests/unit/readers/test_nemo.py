@@ -92,7 +92,7 @@ def test_the_activation_decides_the_block(activation: str, position: str, want: 
             "activations_checkpoint_granularity: full\n  activations_checkpoint_method: block\n  activations_checkpoint_num_layers: 0",
             {"mode": "none"},
         ),
-        ("activations_checkpoint_method: block\n  activations_checkpoint_num_layers: 3", {}),
+        ("activations_checkpoint_method: block\n  activations_checkpoint_num_layers: 3", {"mode": "none"}),
     ],
 )
 def test_recomputation(settings_text: str, want: dict[str, object]) -> None:

@@ -54,12 +54,12 @@ def test_every_nth_layer_is_so_many_layers_of_a_stage(flags: str, want: tuple[st
 @pytest.mark.parametrize(
     ("flags", "want"),
     [
-        ("", ("fsdp", None, None)),
-        ("--parallelism.data_parallel_shard_degree 8", ("fsdp", 8, None)),
-        ("--parallelism.data_parallel_shard_degree -1 --parallelism.data_parallel_replicate_degree 2", ("hsdp", 4, None)),
+        ("", ("fsdp", None, "fsdp-bf16")),
+        ("--parallelism.data_parallel_shard_degree 8", ("fsdp", 8, "fsdp-bf16")),
+        ("--parallelism.data_parallel_shard_degree -1 --parallelism.data_parallel_replicate_degree 2", ("hsdp", 4, "fsdp-bf16")),
         ("--parallelism.data_parallel_shard_degree 1 --parallelism.data_parallel_replicate_degree 8", ("ddp", None, "amp-bf16")),
         ("--parallelism.tensor_parallel_degree 8", ("none", None, "fp32")),
-        ("--parallelism.context_parallel_degree 8 --parallelism.data_parallel_shard_degree 1", ("fsdp", 8, None)),
+        ("--parallelism.context_parallel_degree 8 --parallelism.data_parallel_shard_degree 1", ("fsdp", 8, "fsdp-bf16")),
     ],
 )
 def test_degrees_decide_what_is_sharded_and_who_mixes_formats(flags: str, want: tuple[object, object, object]) -> None:
@@ -156,7 +156,7 @@ def test_sections_of_quantisation_mean_nothing_without_a_converter() -> None:
 def test_logits_stay_whole_when_loss_parallel_is_off() -> None:
     """Tensor parallel ranks else keep a part."""
     assert read("--parallelism.tensor_parallel_degree 2")["loss.implementation"] == "vocab-parallel"
-    assert "loss.implementation" not in read("--parallelism.tensor_parallel_degree 2 --parallelism.disable_loss_parallel")
+    assert read("--parallelism.tensor_parallel_degree 2 --parallelism.disable_loss_parallel")["loss.implementation"] == "full"
 
 
 def test_a_dry_run_is_no_launch() -> None:

@@ -67,7 +67,7 @@ def test_what_is_not_recognised(command: str) -> None:
     ("flags", "want_mode", "want_recipe", "want_loss"),
     [
         ("--max_length 512", "full", "amp-bf16", None),
-        ("--max_seq_length 512", None, None, None),
+        ("--max_seq_length 512", "none", None, "full"),
         ("--torch_dtype bfloat16", "full", "bf16", None),
         ("--gradient_checkpointing False --bf16 False", "none", None, None),
         ("--fp16", "full", "amp-fp16", None),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from peakgate.readers.arguments import arguments_of
 from peakgate.readers.finetuners.values import count
 from peakgate.readers.launch import Launch
+from peakgate.readers.own_defaults import state_own
 from peakgate.readers.place import LAUNCHER, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
@@ -64,6 +65,12 @@ def state_world_of_variables(launch: Launch, reading: Reading) -> None:
 def _world(stated: Stated, size: int, reading: Reading) -> None:
     if WORLD not in reading.fields:
         reading.state(WORLD, size, replace(stated.place, kind=LAUNCHER) if not stated.place.kind else stated.place)
+
+
+def state_data_parallel(settings: Settings, launch: Launch, reading: Reading) -> None:
+    """Copies of the model under torchrun, where nothing shards it; accelerate may have a config of its own in the submitter's home."""
+    if "accelerate" not in launch.launchers and world_of(launch, reading) > 1:
+        state_own("several ranks", settings, launch, reading)
 
 
 def world_of(launch: Launch, reading: Reading) -> int:

@@ -310,4 +310,5 @@ def _finished(peel: Peel) -> Launch:
         own=peel.own,
         launchers=tuple(peel.launchers),
         launcher_flags=peel.flags,
+        left_out=peel.budget.left_out,
     )

@@ -43,6 +43,7 @@ def parameter(raw: str, line: int, shell: Shell, text: Text) -> Found:
     if not operation:
         if stored is None or (not stored and not listed and name not in ("*",) and index is None):
             absent = _OPTIONAL.match(name) or (index in ("@", "*") and not shell.unseen)  # no environment holds an array
+            shell.budget.left_out |= bool(absent) and shell.unseen
             return Found([], listed=listed) if absent else unknown(raw, line, shell)
         return Found(stored, listed=listed)
     return _operated(raw, operation, stored, line, shell, text, listed=listed)

@@ -66,6 +66,8 @@ class Budget:
 
     characters: int = MOST_CHARACTERS
     commands: int = MOST_COMMANDS
+    left_out: bool = False
+    """Whether a variable was taken for no words although a file that is not at hand may set it."""
 
     def spend(self, characters: int = 0, commands: int = 0) -> None:
         """Takes from it."""

@@ -187,7 +187,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(lever="loss", title="loss in chunks", changes=(("loss.implementation", "chunked"),), free=True,
            frameworks=frozenset({"torchtune"}), applies=_full_logits, why="the fp32 copies of the logits are made chunk by chunk"),
     Option(lever="loss", title="fused cross entropy", changes=(("framework.megatron.cross_entropy_fusion", True),), free=True,
-           frameworks=MEGATRON, applies=lambda job, plan: plan.loss == "vocab-parallel" and job.loss.implementation is None,
+           frameworks=MEGATRON, applies=lambda job, plan: plan.loss == "vocab-parallel" and job.loss.implementation != "full",
            why="the gradient of the logits takes their place"),
     Option(lever="logits", title="logits let go before the backward pass", changes=(("loss.keep_logits", False),), free=True,
            frameworks=frozenset({"torch", "colossalai"}), applies=lambda _, plan: plan.keep_logits and plan.loss == "full",

@@ -104,3 +104,10 @@ def test_what_has_no_option_in_a_framework_says_so() -> None:
     assert [each.conditions for each in offered("offload.activations", "cpu", options({}))] == [TRAINER_OFFLOADS]
     full: dict[str, Value] = {"framework.name": "litgpt", "checkpointing.mode": "full", **TWO_SHARDS}
     assert [each.conditions for each in offered("checkpointing.mode", "none", options(full, table=FASTER))] == [LITGPT_SCRIPT]
+
+
+@pytest.mark.parametrize(("stated", "want"), [(None, True), ("vocab-parallel", True), ("full", False)])
+def test_the_loss_of_a_split_vocabulary_can_be_fused(stated: str | None, want: bool) -> None:
+    """Also where the job says what Megatron-LM does without a word; beside whole logits the switch would do nothing."""
+    changes: dict[str, Value] = {"framework.name": "megatron"} | ({"loss.implementation": stated} if stated else {})
+    assert bool(offered("framework.megatron.cross_entropy_fusion", True, options(changes))) == want
