@@ -57,6 +57,11 @@ class Changes:
         """Whether something ended, so that it is sent at once."""
         return bool(self.events) or any(row.ended for row in self.rows)
 
+    def add(self, later: Changes) -> None:
+        """Takes in what a later sample brought."""
+        self.rows += later.rows
+        self.events += later.events
+
 
 @dataclass(slots=True)
 class _Open:
