@@ -195,9 +195,7 @@ def test_a_spool_that_cannot_be_written_is_made_up_for(simulated: SimulatedNvml,
     spool.close()
 
 
-def test_the_end_of_a_job_is_written_with_its_exact_peak(
-    simulated: SimulatedNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_of_a_job_is_written_with_its_exact_peak(simulated: SimulatedNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever reads the spool at any moment finds the end of a job together with the driver's maximum: what follows would be too late."""
     node = SimulatedNode(simulated, f"epoch {START}\n{ONE_GPU.strip()} accounting=on\n{TRAINER.strip()},3:end\n")
     watcher, spool, _ = a_watcher(node, tmp_path)
