@@ -69,8 +69,10 @@ def ask(path: Path, *, timeout_seconds: float, **request: object) -> dict[str, o
 
 
 def _bound(path: Path) -> socket.socket:
-    """A socket that an agent left behind is taken over. Raises FileExistsError when one is listening there."""
+    """A socket that an agent left behind is taken over. Raises FileExistsError when one is listening there, and for what is no socket."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_socket():
+        raise FileExistsError("there is something else than a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         if probe.connect_ex(str(path)) == 0:
             raise FileExistsError("another agent listens there")
