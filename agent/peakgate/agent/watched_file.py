@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -32,11 +33,13 @@ class WatchedFile(Generic[T]):
             return None
         state = (status.st_mtime_ns, status.st_size, status.st_ino)
         if state != self._state:
-            self._state, self._value = state, self._read()
+            self._state, self._value = state, self._read(status.st_mode)
         return self._value
 
-    def _read(self) -> T | None:
+    def _read(self, mode: int) -> T | None:
         try:
+            if not stat.S_ISREG(mode):
+                raise ValueError("it is no regular file")  # noqa: TRY301 (a pipe would hold up the watch until somebody writes)
             with open(self._path, encoding="utf-8") as file:  # noqa: PTH123 (the path is text already)
                 return self._parse(file.read(MAX_FILE_BYTES))
         except (OSError, ValueError) as error:
