@@ -43,7 +43,7 @@ class Options:
     metrics_port: int | None = None
     """Port of the Prometheus metrics (9552 by custom); None: no metrics."""
     interval_seconds: float = DEFAULT_INTERVAL_SECONDS
-    """Between two batches; what ends a job is sent at once."""
+    """Between two batches; what begins or ends a job is sent at once."""
     last_drain_seconds: float = LAST_DRAIN_SECONDS
     device_period_seconds: float = DEVICE_PERIOD_SECONDS
     process_period_seconds: float = PROCESS_PERIOD_SECONDS

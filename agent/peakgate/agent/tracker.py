@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from peakgate.agent.accounted import SOURCE as ACCOUNTING
 from peakgate.agent.accounted import Crowds, accounting_rows, is_same_process, start_time_of
 from peakgate.agent.attribution import Attribution, Owner
 from peakgate.agent.device_memory import DeviceMemory
@@ -54,8 +55,8 @@ class Changes:
 
     @property
     def are_urgent(self) -> bool:
-        """Whether something ended, so that it is sent at once."""
-        return bool(self.events) or any(row.ended for row in self.rows)
+        """Whether something began or ended, so that it is sent at once: the service waits for the end of all that it knows of."""
+        return bool(self.events) or any(row.ended or _begins(row) for row in self.rows)
 
     def add(self, later: Changes) -> None:
         """Takes in what a later sample brought."""
@@ -373,6 +374,11 @@ class Tracker:
 
     def _records_on(self, uuid: str) -> list[Record]:
         return list(self._records.get(uuid, {}).values())
+
+
+def _begins(row: PeakRow) -> bool:
+    """Whether it is the first row of a predicted job on a GPU."""
+    return row.key.pid == 0 and row.samples == 1 and row.key.source != ACCOUNTING and bool(row.key.prediction)
 
 
 def _training(key: PeakKey) -> Training:
