@@ -16,7 +16,10 @@ log = structlog.get_logger("peakgate.agent.watched_file")
 
 
 class WatchedFile(Generic[T]):
-    """What `parse` makes of the text, None while there is no such file. One that it refuses by ValueError is logged once and absent."""
+    """What `parse` makes of the text, None while there is no such file. One that it refuses by ValueError is logged once and absent.
+
+    So is one that is nested too deep, and what is no regular file.
+    """
 
     def __init__(self, path: str, parse: Callable[[str], T]) -> None:
         self._path = path
@@ -42,6 +45,6 @@ class WatchedFile(Generic[T]):
                 raise ValueError("it is no regular file")  # noqa: TRY301 (a pipe would hold up the watch until somebody writes)
             with open(self._path, encoding="utf-8") as file:  # noqa: PTH123 (the path is text already)
                 return self._parse(file.read(MAX_FILE_BYTES))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             log.warning("job file not understood", file=self._path, problem=str(error))
             return None
