@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from peakgate.agent.accounted import SOURCE as ACCOUNTING
 from peakgate.agent.peaks import JobEvent, PeakRow
 
 
@@ -16,5 +17,15 @@ class Changes:
 
     @property
     def are_urgent(self) -> bool:
-        """Whether something ended, so that it is sent at once."""
-        return bool(self.events) or any(row.ended for row in self.rows)
+        """Whether something began or ended, so that it is sent at once: the service waits for the end of all that it knows of."""
+        return bool(self.events) or any(row.ended or _begins(row) for row in self.rows)
+
+    def add(self, later: Changes) -> None:
+        """Takes in what a later sample brought."""
+        self.rows += later.rows
+        self.events += later.events
+
+
+def _begins(row: PeakRow) -> bool:
+    """Whether it is the first row of a predicted job on a GPU."""
+    return row.key.pid == 0 and row.samples == 1 and row.key.source != ACCOUNTING and bool(row.key.prediction)

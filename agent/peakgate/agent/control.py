@@ -90,7 +90,7 @@ async def _serve(watcher: Watcher, reader: asyncio.StreamReader, writer: asyncio
     try:
         request = json.loads(await reader.readline())
         answer = await _answer(watcher, request)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         answer = {"problem": f"not understood: {error}"}
     with contextlib.suppress(ConnectionError):
         writer.write(json.dumps(answer).encode() + b"\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import structlog
@@ -16,6 +16,9 @@ PRIMARY_CODE = 0xFF
 """The lower byte of an extended result code (sqlite.org/rescode.html)."""
 DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 """A disk that is full or read-only is no damage: it would fail a new file as well."""
+
+MAGIC = b"SQLite format 3\0"
+"""What every database of SQLite begins with (sqlite.org/fileformat.html)."""
 
 log = structlog.get_logger("peakgate.agent.spool")
 
@@ -70,13 +73,18 @@ class SpoolFile:
             self._connection.close()
 
     def _open(self) -> sqlite3.Connection:
-        """The file of this version; one that is damaged or of another version is put aside: watching goes on matters more."""
+        """The file of this version; a spool that is damaged or of another version is put aside: watching goes on matters more.
+
+        Raises sqlite3.Error also for a file that was never a spool: a wrong name must not take a configuration or a database away.
+        """
         self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
             return _connect(self._path)
         except sqlite3.Error as error:
             if not is_damage(error):
                 raise  # no permission, no space: nothing a new file would cure
+            if is_foreign(self._path):
+                raise sqlite3.DatabaseError("the file is another program's, and stays as it is") from error
             self._put_aside(error)
             return _connect(self._path)
 
@@ -84,13 +92,28 @@ class SpoolFile:
         aside = self._path.with_name(f"{self._path.name}.damaged-{int(self._wall())}")
         self._path.rename(aside)
         for suffix in ("-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                self._path.with_name(self._path.name + suffix).rename(aside.with_name(aside.name + suffix))
         log.error("spool damaged", put_aside=str(aside), problem=str(error))
 
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether the file is to blame, and not the place it lies in."""
     return getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE in DAMAGE_CODES
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether it never was a spool: it has another beginning than a database, or tables that no spool has. Zeros are a power cut's."""
+    with path.open("rb") as file:
+        beginning = file.read(len(MAGIC))
+    if beginning.strip(b"\0") and beginning != MAGIC:
+        return True
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.Error:
+        return False  # too damaged to say
+    return not {name for name in found if not name.startswith("sqlite_")} <= sql.TABLES
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -100,9 +123,9 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         connection.create_function("merge_phases", 2, sql.merge_phases, deterministic=True)
         connection.create_function("checksum_of", -1, sql.checksum_of, deterministic=True)
+        _check_version(connection)  # before anything is written
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        _check_version(connection)
         connection.executescript(sql.SCHEMA)
         connection.execute(f"PRAGMA user_version = {sql.SCHEMA_VERSION}")
         _check_pages(connection)

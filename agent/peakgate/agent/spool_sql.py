@@ -43,6 +43,8 @@ CREATE TABLE IF NOT EXISTS peaks (
 CREATE TABLE IF NOT EXISTS events ({EVENT_KEY}, time REAL NOT NULL, UNIQUE ({EVENT_KEY}));
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
+TABLES = frozenset({"peaks", "events", "counters"})
+"""Those of every version so far."""
 # Each column merges by a function that does not care for order or repeats: maximum, minimum, union.
 MERGE = f"""
 INSERT INTO peaks (version, {KEY}, {DATA}) VALUES ({", ".join("?" * (1 + len(KEY_COLUMNS) + len(DATA_COLUMNS)))})

@@ -114,13 +114,21 @@ class Watcher:
         return None, looks
 
     def look(self) -> None:
-        """Reads what is due and writes down what it brought."""
-        for told in self._reports(self.tracker.find, self.sampler.gpus):
-            self._write(self.tracker.hear(told))
-        for sample in self.sampler.poll():
-            if self._recorder:
-                self._recorder.write(sample)
-            self._write(self.tracker.take(sample))
+        """Reads what is due and writes down what it brought, all at once.
+
+        The end of a job and what the driver's accounting says of it come by two samples of one look: were the end written first, it could
+        be sent, and learned from, without the exact peak.
+        """
+        brought = Changes()
+        try:
+            for told in self._reports(self.tracker.find, self.sampler.gpus):
+                brought.add(self.tracker.hear(told))
+            for sample in self.sampler.poll():
+                if self._recorder:
+                    self._recorder.write(sample)
+                brought.add(self.tracker.take(sample))
+        finally:
+            self._write(brought)
 
     def _open(self) -> None:
         self.driver_version = self._nvml.start()

@@ -31,7 +31,7 @@ def batch_message(*, node: NodeIdentity, rows: Iterable[PeakRow], cluster: str, 
 
 
 def event_message(event: JobEvent) -> pb.ReportJobEventRequest:
-    """A job's end."""
+    """A job's end, as far as this node sees it."""
     return pb.ReportJobEventRequest(
         cluster=event.cluster,
         job=event.job,
@@ -39,6 +39,7 @@ def event_message(event: JobEvent) -> pb.ReportJobEventRequest:
         prediction=event.prediction,
         event=event.event,
         event_time=timestamp(event.time),
+        origin="agent",
     )
 
 

@@ -41,7 +41,9 @@ TransportForm = Annotated[Transport, typer.Option(help="One stream, or a call a 
 MetricsPort = Annotated[
     int | None, typer.Option(metavar="PORT", help="Serve the agent's own metrics there (9552 by custom). Default: not at all.")
 ]
-Interval = Annotated[float, typer.Option("--interval", metavar="SECONDS", help="Time between two batches; the end of a job goes at once.")]
+Interval = Annotated[
+    float, typer.Option("--interval", metavar="SECONDS", help="Time between two batches; start and end of a job go at once.")
+]
 Control = Annotated[
     Path | None,
     typer.Option(metavar="SOCKET", help="Where pause and resume reach the agent. Default: in /run/peakgate or the state folder."),

@@ -60,13 +60,27 @@ def an_options(folder: Path, **changes: object) -> Options:
         {"interval_seconds": float("nan")},
         {"duration_seconds": -1.0},
         {"server": ""},
+        {"server": "service"},
+        {"server": "service:99999"},
+        {"server": "service:port"},
+        {"metrics_port": 99_999},
+        {"metrics_port": -1},
         {"node": ""},
+        {"node": "two\nlines"},
+        {"node": "n" * 257},
+        {"cluster": "c" * 257},
     ],
 )
 def test_options_that_make_no_sense_are_refused(tmp_path: Path, changes: dict[str, object]) -> None:
     """Each is an error before anything is started."""
     with pytest.raises(UsageError):
         an_options(tmp_path, **changes)
+
+
+@pytest.mark.parametrize("server", ["service:50551", "10.0.0.1:1", "[::1]:50551", "dns:///service:50551", "unix:/run/x", "unix-abstract:x"])
+def test_a_service_is_named_as_grpc_names_it(tmp_path: Path, server: str) -> None:
+    """By host and port, or by a socket."""
+    assert an_options(tmp_path, server=server).server == server
 
 
 @pytest.mark.parametrize(

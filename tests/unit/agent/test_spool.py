@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -190,6 +191,30 @@ def test_a_damaged_file_is_put_aside(tmp_path: Path) -> None:
     assert len(rows(spool)) == 1
     spool.close()
     assert (tmp_path / "agent.db.damaged-1").exists()
+
+
+@pytest.mark.parametrize("kind", ["text", "database"])
+def test_another_programs_file_is_left_alone(tmp_path: Path, kind: str) -> None:
+    """A wrong --spool, such as the service's own database, is an error and moves nothing away."""
+    path = tmp_path / "other"
+    if kind == "text":
+        path.write_text("model: {preset: llama-3.1-8b}\n")
+    else:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript("CREATE TABLE peaks (id); CREATE TABLE predictions (id); INSERT INTO predictions VALUES (7)")
+    before = path.read_bytes()
+    with pytest.raises(sqlite3.DatabaseError, match="another program's"):
+        Spool(path=path)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["other"]
+
+
+def test_a_spool_of_zeros_is_put_aside(tmp_path: Path) -> None:
+    """What a power cut leaves of a file on some file systems."""
+    path = tmp_path / "agent.db"
+    path.write_bytes(bytes(5000))
+    Spool(path=path, wall=lambda: 1.0).close()
+    assert (tmp_path / "agent.db.damaged-1").read_bytes() == bytes(5000)
 
 
 KILLED = """

@@ -162,6 +162,14 @@ def test_the_end_of_the_last_process_ends_the_job(node: Node) -> None:
     assert node.tracker.everything() == []
 
 
+def test_the_first_rows_of_a_predicted_job_are_urgent(node: Node) -> None:
+    """The service does not take the end on one node for the end of a job that it knows to have begun on another. Growth has time."""
+    node.add(7)
+    node.add(8, job="403", prediction="")
+    looks = ({8: GIB}, {7: GIB, 8: GIB}, {7: 2 * GIB, 8: 3 * GIB})
+    assert [node.tracker.take(a_list(START + second, used)).are_urgent for second, used in enumerate(looks)] == [False, True, False]
+
+
 def test_a_failed_read_ends_nothing(node: Node) -> None:
     """A gap is counted; the process and its peak live on."""
     node.add(7)

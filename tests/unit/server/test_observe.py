@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.unit.server.attempts import CARD, a_peak, a_process, an_attempt, of_helper
 
+from peakgate.calibration import gate
+from peakgate.calibration.prior import GIGABYTE
 from peakgate.server.classing import RULES, Kind
 from peakgate.server.gpu_figures import LARGEST_CACHE_RATIO
 from peakgate.server.lengths import AtLength, Predicted
@@ -261,3 +263,11 @@ def test_the_page_has_every_rule_in_order() -> None:
     text = (Path(__file__).parents[3] / "docs/observations.md").read_text()
     rows = re.findall(r"^\| `([A-Z_]+)` \| (\w+) \|", text, re.MULTILINE)
     assert rows == [("NO_PEAKS", "dropped"), *((rule.reason, str(rule.kind)) for rule in RULES)]
+
+
+def test_the_page_has_what_the_margin_refuses() -> None:
+    """Also what is held against the prediction afterwards, with its limits."""
+    text = (Path(__file__).parents[3] / "docs/observations.md").read_text()
+    below, above = (text.partition(f"`{word}`")[2] for word in (gate.FAR_BELOW_PREDICTION, gate.FAR_ABOVE_PREDICTION))
+    assert f"{gate.LOWEST_RATIO}" in below[:80]
+    assert f"{gate.HIGHEST_RATIO} times it and {gate.HIGHEST_EXTRA_BYTES // GIGABYTE} GB" in above[:80]
