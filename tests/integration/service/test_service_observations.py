@@ -114,13 +114,13 @@ async def test_the_end_on_one_node_waits_for_the_other(service: Any, a_job: AJob
     """The first node to be done tells the end; the worst GPU is the other's, which grows until its own agent says that it is over."""
     before = await predicted(service, a_job(micro_batch_size=4))
     device = before.peak.device_bytes
-    other = {"gpu_uuid": UUID.replace("GPU-", "GPU-0")}
-    await report(service, before.prediction, {"peak_bytes": device * 0.8, "ended": True}, {"peak_bytes": device * 0.5} | other)
+    other: dict[str, object] = {"gpu_uuid": UUID.replace("GPU-", "GPU-0")}
+    await report(service, before.prediction, {"peak_bytes": device * 0.8, "ended": True}, {**other, "peak_bytes": device * 0.5})
     now = Timestamp()
     now.GetCurrentTime()
     await end(service, before.prediction, origin="agent", event_time=now)
     assert await observations(service, before.prediction) == []
-    await report(service, before.prediction, {"peak_bytes": float(device), "ended": True} | other)
+    await report(service, before.prediction, {**other, "peak_bytes": float(device), "ended": True})
     (found,) = await observations(service, before.prediction)
     assert (found.kind, found.observed_bytes, found.gpu_uuid) == ("exact", device, other["gpu_uuid"])
 
