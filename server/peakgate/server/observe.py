@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from peakgate.calibration import Observation
 from peakgate.server.classing import RULES, Evidence, Kind, Rule, rule_for
 from peakgate.server.clock import MICROSECONDS
-from peakgate.server.figures import GpuFigures, figures_of, worst_of
+from peakgate.server.figures import figures_of, worst_of
+from peakgate.server.gpu_figures import GpuFigures
 from peakgate.server.lengths import AtLength, Predicted
-from peakgate.server.store.records import Attempt
+from peakgate.server.store.records import FLAGS, Attempt
 
 NO_PEAKS = "NO_PEAKS"
 """The reason word of an attempt of which no GPU was seen."""
@@ -84,6 +85,7 @@ def _evidence(attempt: Attempt, gpus: Sequence[GpuFigures], worst: GpuFigures, *
         worst=worst,
         event=attempt.event,
         is_same_model=is_same_model,
+        has_several=any(row.flags & FLAGS["several"] for row in attempt.peaks),
         has_oom=attempt.event == "oom" or any(each.has_oom for each in gpus),
         has_xid=any(each.has("xid") for each in gpus),
         was_cut_off=any(each.has("truncated") for each in gpus),

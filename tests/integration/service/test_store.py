@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import inspect, text
 from tests.databases import Database
-from tests.integration.service.rows import a_peak, a_phase, a_prediction, a_version, an_observation
+from tests.integration.service.rows import a_peak, a_phase, a_version, an_observation
+from tests.unit.server.stored import a_prediction
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store import engine as engine_module

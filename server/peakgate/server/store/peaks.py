@@ -1,4 +1,4 @@
-"""Job events, and the attempts of which events or peaks have seen the end."""
+"""The attempts of which events or peaks have seen the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, or_, 
 
 from peakgate.server.store import ended
 from peakgate.server.store.events import outcome
-from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, PeakRow
+from peakgate.server.store.records import SAMPLED, TERMINAL_EVENTS, Attempt, PeakRow
 from peakgate.server.store.tables import job_events, jobs, observations, peaks, predictions
 
 
@@ -18,7 +18,8 @@ def due(connection: Connection, *, names: Collection[str] | None, settled_before
     """Attempts whose end was seen and that were not learned from, oldest end first. `names`: only of these predictions.
 
     The end is a terminal event, or every GPU's row having ended; a GPU that says nothing more after the others have ended
-    is waited for until `settled_before_us`, and so are an agent's last rows when a scheduler told the end before it.
+    is waited for until `settled_before_us`, and so are an agent's last rows when a scheduler, or another node's agent, told the end
+    before it.
     """
     if names is None:
         names = ended.names(connection)
@@ -90,9 +91,13 @@ def _terminal_events(connection: Connection, prediction: str, job: str, restart:
 
 
 def _is_behind(rows: Iterable[PeakRow], told_by: Collection[str]) -> bool:
-    """Whether an agent still has rows to send: it has not said that its GPU's are over, and only others have told the end."""
-    is_open = any(row.pid == 0 and not row.ended and row.source in ("sampled", "device", "") for row in rows)
-    return is_open and not set(told_by) & {"", "agent"}
+    """Whether an agent still has rows to send: it has not said that its GPU's are over.
+
+    An agent sends them before it tells the end, and that is the end on its own node: on another one the job may go on, and grow. Whoever
+    tells the end without a name is believed.
+    """
+    is_open = any(row.pid == 0 and not row.ended and row.source in SAMPLED for row in rows)
+    return is_open and "" not in told_by
 
 
 def _peak(row: Row[tuple[object, ...]]) -> PeakRow:
