@@ -20,7 +20,7 @@ import json, sys
 from pathlib import Path
 from peakgate.agent.main import run_agent
 options = json.loads(sys.argv[1])
-options |= {name: Path(options[name]) for name in ("spool", "helper_socket") if name in options}
+options |= {name: Path(options[name]) for name in ("spool", "helper_socket", "control", "record") if name in options}
 sys.exit(run_agent(**options))
 """
 

@@ -39,7 +39,7 @@ async def test_a_node_is_operated(tmp_path: Path) -> None:
     and the recording gives the peaks that were delivered."""
     control, spool, recording = tmp_path / "control.sock", tmp_path / "agent.db", tmp_path / "samples.jsonl"
     options = {"control": str(control), "record": str(recording), "duration_seconds": None, "simulate": "demo,PEAK=40G,SECONDS=60"}
-    async with an_agent(1, tmp_path, program=WITH_PATHS, **options) as agent:
+    async with an_agent(1, tmp_path, **options) as agent:
         await until(control.exists)
         await until(lambda: recording.exists() and recording.read_text().count(f'"used_bytes":{40 * GIB}') > 2)
         paused = await told("pause", "--control", control, "--for", "60")
@@ -122,7 +122,7 @@ async def test_a_driver_update_starts_the_agent_again(tmp_path: Path) -> None:
             "once": False, "duration_seconds": None, "transport": "unary", "metrics_port": None, "interval_seconds": 0.3,
             "control": str(tmp_path / "control.sock"),
         }  # fmt: skip
-        async with a_process(sys.executable, "-c", WITH_PATHS, json.dumps(options), environment=environment) as agent:
+        async with a_process(sys.executable, "-c", PROGRAM, json.dumps(options), environment=environment) as agent:
             await until(lambda: service.batches)
             clock.set_time(60.0)
             await until(lambda: any(peak.peak_bytes == 30 * GIB for peak in service.peaks().values()))
@@ -133,9 +133,3 @@ async def test_a_driver_update_starts_the_agent_again(tmp_path: Path) -> None:
             assert await agent.wait() == 0
     assert {batch.node.driver_version for batch in service.batches} == {"580.65.06", "590.44"}
     assert {(peak.pid, peak.peak_bytes // GIB) for peak in service.peaks().values()} == {(4999001, 30)}
-
-
-WITH_PATHS = PROGRAM.replace(
-    'options["spool"] = Path(options["spool"])',
-    'for name in ("spool", "control", "record"):\n    options[name] = Path(options[name]) if options.get(name) else None',
-)
