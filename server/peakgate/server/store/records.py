@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NO_WAIT_US = 1 << 62
+"""A moment that nothing is waited for before."""
+
+AGENT = "agent"
+"""Origin of an event that an agent told."""
+
 TERMINAL_EVENTS = ("finished", "failed", "oom", "cancelled")
 """Job events after which nothing more is observed."""
 
