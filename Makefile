@@ -17,7 +17,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help dev gen lint type test demo bench soak gpu-check package
+.PHONY: help dev gen lint type test demo bench soak gpu-check package test-programs
 
 help: ## lists the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -33,7 +33,7 @@ $(TORCH): $(READY) tests/constraints.txt
 	@touch $@
 
 $(TRANSFORMERS): $(TORCH)
-	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt transformers
+	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt transformers accelerate
 	@touch $@
 
 gen: $(READY) ## regenerates the protobuf code and the Grafana dashboard
@@ -48,16 +48,19 @@ lint: $(READY) ## ruff on the code, buf on the API
 type: $(READY) ## mypy, strict
 	$(BIN)/mypy $(CODE)
 
-test: $(READY) $(if $(PEAKGATE_TEST_TORCH),$(TRANSFORMERS)) lint type ## lint, type and the whole suite; PEAKGATE_TEST_TORCH=1 adds the tests that run PyTorch
+test-programs:
+	@sh scripts/setup_test_programs.sh
+
+test: $(READY) test-programs $(if $(PEAKGATE_TEST_TORCH),$(TRANSFORMERS)) lint type ## lint, type and the whole suite; PEAKGATE_TEST_TORCH=1 adds the tests that run PyTorch
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal $(T)
 
 demo: $(READY) ## shows the whole loop on real jobs and a simulated GPU
 	$(BIN)/python examples/demo.py
 
-bench: $(READY) ## cost of a prediction, cold start and accuracy on published jobs
+bench: $(READY) test-programs ## cost of a prediction, cold start, accuracy on published jobs, how fast peaks are stored
 	$(BIN)/python -m tests.bench
 
-soak: $(READY) ## the property tests and the slow tests, for long
+soak: $(READY) test-programs ## the property tests and the slow tests, for long
 	PEAKGATE_TEST_SLOW=1 $(BIN)/python -m pytest --hypothesis-profile=soak --timeout=1800 $(or $(T),$(wildcard tests/property tests/unit tests/integration))
 
 gpu-check: $(TRANSFORMERS) ## compares real jobs on this machine's GPU with their predictions

@@ -6,10 +6,14 @@ Order is random (pytest-randomly prints the seed) and warnings are errors (pypro
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.postgres import Cluster
 
 # Marker to the variable that asks for its tests, and what they need. Without it they are not collected: they are another suite,
 # not a gap in this one.
@@ -72,3 +76,23 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     if in_ci() and report.outcome == "skipped":
         report.outcome, report.longrepr = "failed", f"skipped, and in CI nothing may skip: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Cluster]:
+    """A PostgreSQL server that all tests share; each makes databases of its own on it. Skips where its programs are missing."""
+    from tests.postgres import cluster, missing
+
+    if absent := missing():
+        pytest.skip(absent)
+    with cluster() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(postgres_server: Cluster) -> Iterator[Cluster]:
+    """A PgBouncer in transaction mode before the shared server."""
+    from tests.postgres import bouncer
+
+    with bouncer(postgres_server) as before:
+        yield before

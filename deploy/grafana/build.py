@@ -70,11 +70,12 @@ PANELS = (
     ),
     Panel(
         "Observed peaks",
-        "Rows from agents that were committed, and rows that were refused.",
+        "Rows from agents that were committed, rows that were refused, and old ones that were deleted.",
         "rowsps",
         (
             (f"sum(rate(peakgate_peaks_stored_total{RATE}))", "stored"),
             (f"sum by (reason) (rate(peakgate_peaks_refused_total{RATE}))", "refused: {{reason}}"),
+            (f"sum by (table) (rate(peakgate_rows_deleted_total{RATE}))", "deleted: {{table}}"),
         ),
     ),
     Panel(

@@ -1,4 +1,5 @@
-"""`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come, what is suggested.
+"""`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come, what is suggested,
+how fast peaks are stored.
 
 Without a part: all of them.
 """
@@ -12,11 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import yaml
+from tests.bench import ingest as ingesting
+from tests.bench import sustained as sustaining
 from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report, traced_figures, traced_line, traced_sets
 from tests.bench.coldstart import cold_start_seconds
+from tests.bench.helping import helper_step_seconds
+from tests.bench.load import Options
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
+from tests.bench.sampling import measured as sampled
 from tests.bench.suggesting import measured as suggested
 from tests.bench.suggestions import Top, out_of_memory, top
 from tests.bench.suggestions import report as suggestions_report
@@ -92,6 +98,51 @@ def reading() -> bool:
     return holds
 
 
+def helping() -> bool:
+    """Prints what a step costs in the helper of a training; whether the bar holds."""
+    bar, seconds = float(BOUNDS["helper_step_seconds"]["bar"]), helper_step_seconds()
+    verdict = "holds" if seconds <= bar else "BROKEN"
+    print(f"a step with three phases: {seconds * 1e6:.1f} µs of CPU (bar {bar * 1e6:g} µs: {verdict})")
+    return seconds <= bar
+
+
+def sampling() -> bool:
+    """Prints what watching a node costs, and how its memory stands after a day; whether the bars hold."""
+    holds = True
+    for name, found in sampled().items():
+        bar = float(BOUNDS[name]["bar"])
+        holds = holds and found <= bar
+        shown = f"{found:.3%} of a core" if name.endswith("_ratio") else f"{found:.1f} MiB"
+        limit = f"{bar:.3%}" if name.endswith("_ratio") else f"{bar:g} MiB"
+        print(f"{name}: {shown} (bar {limit}: {'holds' if found <= bar else 'BROKEN'})")
+    return holds
+
+
+def ingest() -> bool:
+    """Prints what the store keeps of the driver's own speed; whether the bars hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        sides = {"sqlite": ("executemany", ingesting.sqlite(Path(folder), rows=20_000, rounds=5))}
+    sides["postgresql"] = ("COPY", ingesting.postgresql(rows=20_000, rounds=5))
+    bars = {kind: float(BOUNDS[f"{kind}_ingest_ratio"]["bar"]) for kind in sides}
+    for kind, (raw_name, found) in sides.items():
+        print(ingesting.line(kind, raw_name, found, bars[kind]))
+    return all(found.ratio >= bars[kind] for kind, (_, found) in sides.items())
+
+
+def sustained() -> bool:
+    """Prints what becomes of two minutes of 10,000 nodes, on each kind of database; whether nothing is lost and Predict stays quick."""
+    bar, holds = float(BOUNDS["sustained_predict_p99_seconds"]["bar"]), True
+    for kind in sustaining.KINDS:
+        with tempfile.TemporaryDirectory() as folder, sustaining.database(kind, Path(folder)) as store:
+            found = sustaining.measure(store, Path(folder), Options(nodes=10_000, seconds=120.0))
+        kept = not found.lost_keys and not found.refused_rows
+        quick = found.predict_p99_seconds <= bar
+        print(sustaining.line(found))
+        print(f"  nothing lost: {'holds' if kept else 'BROKEN'}; Predict p99 (bar {bar * 1e3:g} ms): {'holds' if quick else 'BROKEN'}")
+        holds = holds and kept and quick
+    return holds
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "overhead": overhead,
     "coldstart": coldstart,
@@ -100,6 +151,10 @@ PARTS: dict[str, Callable[[], bool]] = {
     "suggestions": suggestions,
     "suggesting": suggesting,
     "reading": reading,
+    "helping": helping,
+    "sampling": sampling,
+    "ingest": ingest,
+    "sustained": sustained,
 }
 
 

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+import structlog.testing
 import yaml
+from tests.bench import ingest, sustained
 from tests.bench.accuracy import answered_rows, traced_sets
 from tests.bench.coldstart import cold_start_seconds
+from tests.bench.helping import helper_step_seconds
+from tests.bench.load import Options, Seen
 from tests.bench.overhead import KINDS, Overhead, Sample, measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
+from tests.bench.sampling import resident_mib, sampler_cost
 from tests.bench.suggesting import answer_seconds, memory_mib, plans_seconds
 from tests.bench.walking import PLAIN, new_shape_seconds, new_structure_seconds, replay_seconds
+from tests.databases import Database
+from tests.postgres import Cluster
+
+from peakgate.server.store.sql import open_store
 
 BOUNDS = yaml.safe_load((Path(__file__).parent / "bounds.yaml").read_text())
+
+
+def least(name: str) -> float:
+    """The bar of a figure that is to be high, with the same room."""
+    return float(BOUNDS[name]["bar"]) / float(BOUNDS["suite_factor"])
+
+
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
 
@@ -71,6 +88,59 @@ def test_a_search_takes_little_memory() -> None:
 def test_a_launch_is_read_at_once() -> None:
     """The slowest case of any format."""
     assert max(seconds for _, _, seconds in slowest_cases()) <= bar("reading_seconds")
+
+
+def test_a_step_costs_a_training_microseconds() -> None:
+    """Three phases, seven readings, no datagram."""
+    assert helper_step_seconds() <= bar("helper_step_seconds")
+
+
+def test_watching_a_node_costs_next_to_nothing(tmp_path: Path) -> None:
+    """CPU of the sampler over two minutes of a busy node; resident memory of the whole watching side over half an hour, which is flat."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler for the simulated NVML (Debian: gcc libc6-dev)")
+    with structlog.testing.capture_logs():
+        assert sampler_cost(tmp_path, 120.0).core_ratio <= bar("sampler_core_ratio")
+    warm, end = resident_mib(tmp_path, 900.0)
+    assert end <= float(BOUNDS["agent_resident_mib"]["bar"])
+    assert end - warm <= float(BOUNDS["agent_resident_growth_mib"]["bar"])
+
+
+def test_the_store_keeps_much_of_sqlites_own_speed(tmp_path: Path) -> None:
+    """Rows a second through the store, over executemany with the same rows."""
+    assert ingest.sqlite(tmp_path, rows=2000, rounds=3).ratio >= least("sqlite_ingest_ratio")
+
+
+def test_the_store_keeps_much_of_postgresqls_own_speed(postgres_server: Cluster) -> None:
+    """Rows a second through the store, over COPY with the same rows."""
+    assert ingest.postgresql(rows=2000, rounds=3, server=postgres_server).ratio >= least("postgresql_ingest_ratio")
+
+
+@pytest.mark.parametrize("kind", sustained.KINDS)
+def test_of_many_nodes_at_once_nothing_is_lost(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """400 nodes report twice while jobs are predicted: every key has its highest acknowledged peak, and ended jobs are learned from."""
+    store = Database(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+    if kind == "postgresql":
+        shared: Cluster = request.getfixturevalue("postgres_server")
+        store = Database(shared.url(shared.new_database()))
+    found = sustained.measure(store, tmp_path, Options(nodes=400, seconds=4.0, period_seconds=2.0, job_seconds=20.0))
+    assert (found.batches, found.rows, found.refused_rows, found.lost_keys) == (800, 6400, 0, 0)
+    assert found.learned > 0
+
+
+def test_a_lost_key_is_noticed(tmp_path: Path) -> None:
+    """What the bench holds against the database: a row that is gone, and one with a lower peak than was acknowledged."""
+    store = Database(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+    rows = [ingest.a_row(index) for index in range(2)]
+    names = [f"{row.node}/{row.job[5:]}" for row in rows]
+    opened = open_store(store.url)
+    opened.merge_peaks(rows)
+    opened.close()
+    assert len(set(names)) == 1
+    total = sum(row.peak_bytes for row in rows)
+    assert sustained.lost(store, Seen(expected={names[0]: total}, keys=2)) == 0
+    assert sustained.lost(store, Seen(expected={names[0]: total + 1}, keys=2)) == 1
+    assert sustained.lost(store, Seen(expected={names[0]: total, "another/": 1}, keys=3)) == 2
 
 
 @pytest.mark.parametrize("name", ["published_jobs", *(path.stem for path in traced_sets())])

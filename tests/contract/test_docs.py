@@ -18,7 +18,7 @@ PROGRAM = Path(sys.executable).with_name("peakgate")
 GROUPS = frozenset({"catalog", "calibration", "db"})
 # Verbs of the command, as the contract names them, that exist today.
 VERBS = {"predict", "read", "suggest", "explain", "diagnose", "trace", "probe", "serve", "agent"}
-VERBS |= {"jobs", "catalog", "schema", "db", "doctor"}
+VERBS |= {"jobs", "catalog", "schema", "db", "doctor", "calibration"}
 
 
 def code_of(path: Path) -> str:

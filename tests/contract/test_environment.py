@@ -10,7 +10,9 @@ from tests.contract.sources import ROOT, sources
 from peakgate.server.settings import Settings
 
 # What a person or a scheduler sets.
-SHARED = {"PEAKGATE_SERVER", "PEAKGATE_DATABASE_URL", "PEAKGATE_PREDICTION"}
+SHARED = {"PEAKGATE_SERVER", "PEAKGATE_DATABASE_URL", "PEAKGATE_PREDICTION", "PEAKGATE_SOCKET"}
+# What gives the simulated NVML its scenario and its clock.
+SIMULATION = {"PEAKGATE_SIMULATED_NVML", "PEAKGATE_SIMULATED_NVML_CLOCK"}
 # The service's settings. A new one is added here with its implementation; a rename breaks deployments.
 SETTINGS = {
     "PEAKGATE_AUDIT_QUEUE_ROWS",
@@ -26,11 +28,14 @@ SETTINGS = {
     "PEAKGATE_LOG_LEVEL",
     "PEAKGATE_MODELS",
     "PEAKGATE_OPERATOR_RESERVE_BYTES",
+    "PEAKGATE_QUIET_SECONDS",
     "PEAKGATE_RETENTION_HOURS",
+    "PEAKGATE_PEAKS_RETENTION_DAYS",
+    "PEAKGATE_EVENTS_RETENTION_DAYS",
     "PEAKGATE_SETTLE_SECONDS",
     "PEAKGATE_STOP_GRACE_SECONDS",
 }
-PATHS = {"/run/peakgate/jobs"}
+PATHS = {"/run/peakgate/jobs", "/run/peakgate/agent.sock", "/run/gpustat", "/var/lib/kubelet/pod-resources/kubelet.sock"}
 VARIABLE = re.compile(r"PEAKGATE_[A-Z0-9_]*[A-Z0-9]")
 
 
@@ -62,8 +67,8 @@ def test_the_shared_variables_are_used() -> None:
 
 
 def test_the_code_reads_no_variable_that_nobody_knows() -> None:
-    """A variable in the code is a shared one or a setting."""
-    assert variables_in_code() - SHARED - SETTINGS == set()
+    """A variable in the code is a shared one, a setting or one of the simulation."""
+    assert variables_in_code() - SHARED - SETTINGS - SIMULATION == set()
 
 
 def test_the_shared_paths_are_used() -> None:

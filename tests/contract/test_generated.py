@@ -8,18 +8,17 @@ from pathlib import Path
 
 from tests.contract.sources import ROOT
 
-API = Path("peakgate") / "v1"
-
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """The generated files in a folder, by name."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.stem.endswith(("_pb2", "_pb2_grpc"))}
+    """The generated files below a folder, by path."""
+    files = (path for path in folder.rglob("*_pb2*") if path.suffix in {".py", ".pyi"})
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def test_the_protobuf_code_is_what_the_generator_makes(tmp_path: Path) -> None:
     """The checked-in code equals regenerated code byte for byte, with no file more or less."""
     subprocess.run([sys.executable, "proto/generate.py", str(tmp_path)], cwd=ROOT, check=True)
-    want, got = contents(tmp_path / API), contents(ROOT / "proto" / API)
+    want, got = contents(tmp_path), contents(ROOT / "proto")
     assert sorted(got) == sorted(want)
     assert [name for name in want if got[name] != want[name]] == [], "run `make gen`"
 

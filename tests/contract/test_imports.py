@@ -13,16 +13,20 @@ from tests.contract.sources import Source, source_of, sources
 # Package to the packages of the project that it may import. Its own is always allowed.
 ALLOWED = {
     "peakgate.v1": set(),
+    "peakgate.kubelet": set(),
     "peakgate.memory": set(),
     "peakgate.calibration": {"peakgate.memory"},
     "peakgate.server": {"peakgate.memory", "peakgate.calibration", "peakgate.v1"},
     "peakgate.client": {"peakgate.readers", "peakgate.v1"},
     "peakgate.readers": {"peakgate.v1"},
     "peakgate.hooks": {"peakgate.v1"},
-    "peakgate.agent": {"peakgate.v1"},
+    "peakgate.agent": {"peakgate.v1", "peakgate.kubelet"},
 }
 # The one command starts the other programs, and the embedded service, from inside a function: installs with one extra stay whole.
 ALLOWED_IN_FUNCTIONS = {"peakgate.client": {"peakgate.server", "peakgate.agent", "peakgate.hooks"}}
+# What a training process loads of the project, and the frameworks that it has loaded itself: neither gRPC nor protobuf.
+IN_TRAINING = "peakgate.client.torch"
+LOADED_IN_TRAINING = {"peakgate.v1.allocator_report", "transformers", "lightning.pytorch", "pytorch_lightning"}
 PURE = {"peakgate.memory", "peakgate.calibration"}
 # A family is data: blocks and what they are put together from, and nothing that runs them.
 FAMILIES, OF_FAMILIES = "peakgate.memory.families", {"peakgate.memory.architecture", "peakgate.memory.blocks"}
@@ -112,6 +116,17 @@ def test_every_package_is_known() -> None:
 def test_no_import_crosses_a_boundary() -> None:
     """No hand-written file imports against the rule."""
     assert [line for source in sources() for line in violations(source)] == []
+
+
+def test_a_training_process_loads_no_grpc() -> None:
+    """The helper imports itself, its datagram and the framework; a job is read, without gRPC, when it is asked for."""
+    found = {(name, inside) for source in sources() if source.module.startswith(IN_TRAINING) for name, inside in imports(source)}
+    strange = {
+        (name, inside) for name, inside in found if not name.startswith(IN_TRAINING) and name.split(".")[0] not in sys.stdlib_module_names
+    }
+    assert strange - {(name, False) for name in LOADED_IN_TRAINING} == {("peakgate.client", True)}
+    datagram = next(source for source in sources() if source.module == "peakgate.v1.allocator_report")
+    assert {name.split(".")[0] for name, _ in imports(datagram)} <= sys.stdlib_module_names
 
 
 def test_a_family_imports_nothing_that_runs_it() -> None:

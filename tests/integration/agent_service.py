@@ -19,8 +19,9 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 from peakgate.agent.main import run_agent
+from peakgate.agent.told import PATHS
 options = json.loads(sys.argv[1])
-options["spool"] = Path(options["spool"])
+options |= {name: Path(options[name]) for name in PATHS if options.get(name)}
 sys.exit(run_agent(**options))
 """
 

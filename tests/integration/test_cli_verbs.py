@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,31 @@ def test_the_check_up_finds_an_absent_service() -> None:
     done = peakgate("doctor", "--server", "127.0.0.1:1")
     assert done.status == 1
     assert "peakgate serve" in done.out
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the simulated NVML needs a C compiler: apt-get install gcc libc6-dev")
+def test_the_self_test_of_a_node(tmp_path: Path) -> None:
+    """On a healthy node every check is ok and the status 0; a GPU that does not answer is bad and 1; a scenario that is none is 2."""
+    done = peakgate("doctor", "--selftest", "--simulate", "healthy", "--output", "jsonl")
+    assert (done.status, {row["state"] for row in done.objects}) == (0, {"ok"})
+    assert {"binding", "opens", "memory", "lists", "pids", "accounting", "mig", "events", "call times"} <= {
+        row["name"] for row in done.objects
+    }
+    lost = tmp_path / "lost.scn"
+    lost.write_text("gpu 0 uuid=GPU-a total=80G\ngpu 1 uuid=GPU-b total=80G\nerror 15 gpu=1\n")
+    done = peakgate("doctor", "--selftest", "--simulate", str(lost))
+    assert done.status == 1
+    assert re.search(r"^bad +gpus .*another does not\n +→ run nvidia-smi", done.out, re.MULTILINE)
+    assert peakgate("doctor", "--selftest", "--simulate", "nowhere").status == 2
+    assert peakgate("doctor", "--simulate", "healthy").status == 2
+
+
+def test_the_self_test_says_that_there_is_no_nvml(tmp_path: Path) -> None:
+    """A machine to submit from is no fault: a note, and status 0."""
+    (tmp_path / "libnvidia-ml.so.1").write_text("no library")
+    done = peakgate("doctor", "--selftest", "--output", "jsonl", LD_LIBRARY_PATH=str(tmp_path))
+    assert done.status == 0
+    assert [(row["name"], row["state"]) for row in done.objects] == [("binding", "ok"), ("opens", "note")]
 
 
 def test_every_verb_reports_errors_alike() -> None:

@@ -47,4 +47,11 @@ def test_there_is_one_console_script() -> None:
 
 def test_each_part_has_its_extra() -> None:
     """The extras are those that the documentation names, and `all` leaves out only the tracer's torch."""
-    assert set(distribution("peakgate").metadata.get_all("Provides-Extra") or []) == {"client", "server", "agent", "trace", "all"}
+    assert set(distribution("peakgate").metadata.get_all("Provides-Extra") or []) == {
+        "client",
+        "server",
+        "postgresql",
+        "agent",
+        "trace",
+        "all",
+    }

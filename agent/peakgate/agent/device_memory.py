@@ -12,6 +12,8 @@ class DeviceMemory:
     """Readings of one GPU since its last process list."""
 
     latest_bytes: int | None = None
+    highest_before_bytes: int = 0
+    """The highest reading between the last two lists."""
     _highest_bytes: int = 0
     _processes: frozenset[ProcessId] = field(default=frozenset())
 
@@ -27,6 +29,7 @@ class DeviceMemory:
         """
         if self.latest_bytes is None:
             return None
+        self.highest_before_bytes = self._highest_bytes
         held = self._highest_bytes if processes == self._processes else self.latest_bytes
         self._processes, self._highest_bytes = processes, self.latest_bytes
         return held

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from peakgate.agent.reactions import Reaction, rule_of
+
 BAD_USAGE = 2
 """Exit status, as for every verb of the command."""
 
@@ -33,10 +35,16 @@ class NvmlError(AgentError):
     """
 
     def __init__(self, *, function: str, code: int, gpu: str = "", detail: str = "") -> None:
-        super().__init__(f"{function} failed with NVML code {code}" + (f" ({detail})" if detail else "") + (f" on {gpu}" if gpu else ""))
+        message = f"{function} failed with NVML code {code}" + (f" ({detail})" if detail else "") + (f" on {gpu}" if gpu else "")
+        super().__init__(message, remedy=rule_of(code).remedy)
         self.function = function
         self.code = code
         self.gpu = gpu
+
+    @property
+    def reaction(self) -> Reaction:
+        """What follows from it."""
+        return rule_of(self.code).reaction
 
 
 class ServiceUnavailableError(AgentError):
@@ -49,3 +57,15 @@ class ServiceUnavailableError(AgentError):
 
 class MessageRefusedError(AgentError):
     """The service will never take this message as it is."""
+
+
+class KubeletError(AgentError):
+    """The kubelet did not answer. `code` is gRPC's status code as a word."""
+
+    def __init__(self, *, method: str, code: str, detail: str = "") -> None:
+        super().__init__(f"the kubelet's {method} failed with {code}" + (f" ({detail})" if detail else ""))
+        self.code = code
+
+
+class ClusterApiError(AgentError):
+    """The Kubernetes API server cannot be read."""

@@ -1,4 +1,4 @@
-"""The drop-in files /run/peakgate/jobs/<gpu uuid>.json that a prolog writes: {cluster, job, restart, prediction, user}."""
+"""The drop-in files /run/peakgate/jobs/<gpu uuid>.json that a prolog writes: {cluster, job, sluid, restart, prediction, user}."""
 
 from __future__ import annotations
 
@@ -6,32 +6,26 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
+from peakgate.agent.watched_file import WatchedFile
 
 JOBS_FOLDER = Path("/run/peakgate/jobs")
-MAX_FILE_BYTES = 64 << 10
-
-log = structlog.get_logger("peakgate.agent.jobs_folder")
+MAX_LENGTH = 200
+"""Of an id, as in an environment; the service takes no row with one above 256."""
+MAX_RESTART = (1 << 31) - 1
+WORDS = ("job", "sluid", "cluster", "prediction", "user")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFile:
-    """What the scheduler says runs on a GPU. Empty: not stated."""
+    """What the scheduler says runs on a GPU. Empty: not stated. `uid` is -1 when it is not."""
 
     job: str
     cluster: str = ""
+    sluid: str = ""
     restart: int = 0
     prediction: str = ""
     user: str = ""
-
-
-@dataclass(slots=True)
-class _Known:
-    """What a file held when it last changed."""
-
-    path: Path
-    state: tuple[int, int, int] | None = None
-    job: JobFile | None = None
+    uid: int = -1
 
 
 class JobsFolder:
@@ -39,44 +33,34 @@ class JobsFolder:
 
     def __init__(self, *, folder: Path = JOBS_FOLDER) -> None:
         self._folder = folder
-        self._known: dict[str, _Known] = {}
+        self._files: dict[str, WatchedFile[JobFile]] = {}
 
     def job_on(self, gpu_uuid: str) -> JobFile | None:
         """The job that holds the GPU, or None."""
-        known = self._known.get(gpu_uuid)
-        if known is None:
-            known = self._known[gpu_uuid] = _Known(path=self._folder / f"{gpu_uuid}.json")
-        try:
-            status = known.path.stat()
-        except OSError:
-            known.state, known.job = None, None
-            return None
-        state = (status.st_mtime_ns, status.st_size, status.st_ino)
-        if state != known.state:
-            known.state, known.job = state, _read(known.path)
-        return known.job
+        if gpu_uuid not in self._files:
+            self._files[gpu_uuid] = WatchedFile(f"{self._folder}/{gpu_uuid}.json", _parse)
+        return self._files[gpu_uuid].value()
 
-
-def _read(path: Path) -> JobFile | None:
-    try:
-        with path.open(encoding="utf-8") as file:
-            return _parse(file.read(MAX_FILE_BYTES))
-    except (OSError, ValueError) as error:
-        log.warning("job file not understood", file=str(path), problem=str(error))
-        return None
+    def jobs_on(self, gpu_uuid: str) -> tuple[JobFile, ...]:
+        """The same as a list of at most one."""
+        job = self.job_on(gpu_uuid)
+        return (job,) if job else ()
 
 
 def _parse(text: str) -> JobFile:
     document = json.loads(text)
     if not isinstance(document, dict):
         raise ValueError("the file must hold one JSON object")  # noqa: TRY004 (one kind of error for one kind of trouble)
-    words = {name: document.get(name, "") for name in ("cluster", "job", "prediction", "user")}
+    words = {name: document.get(name, "") for name in WORDS}
     restart = document.get("restart", 0)
-    if isinstance(restart, bool) or not isinstance(restart, int) or restart < 0:
-        raise ValueError(f"restart must be a whole number from 0, not {restart!r}")
+    if isinstance(restart, bool) or not isinstance(restart, int) or not 0 <= restart <= MAX_RESTART:
+        raise ValueError(f"restart must be a whole number from 0 to {MAX_RESTART}")
     for name, value in words.items():
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise ValueError(f"{name} must be text, not {value!r}")  # noqa: TRY004
+        if len(str(value)) > MAX_LENGTH or not str(value).isprintable():
+            raise ValueError(f"{name} must be a line of at most {MAX_LENGTH} characters")
     if words["job"] == "":
         raise ValueError("job is missing")
-    return JobFile(restart=restart, **{name: str(value) for name, value in words.items()})
+    job, sluid, cluster, prediction, user = (str(words[name]) for name in WORDS)
+    return JobFile(job=job, sluid=sluid, cluster=cluster, restart=restart, prediction=prediction, user=user)

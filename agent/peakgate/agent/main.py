@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from peakgate.agent.errors import BAD_USAGE
+from peakgate.agent.told import Told
 
 if TYPE_CHECKING:
     from peakgate.agent.options import Options
@@ -14,42 +14,21 @@ if TYPE_CHECKING:
 MISSING_EXTRA = "the agent needs a package that is not installed: {name}. Install peakgate[agent]\n"
 
 
-def run_agent(
-    *,
-    server: str,
-    simulate: str | None,
-    node: str | None,
-    cluster: str,
-    spool: Path | None,
-    once: bool,
-    duration_seconds: float | None,
-    transport: str,
-    metrics_port: int | None,
-    interval_seconds: float,
-) -> int:
+def run_agent(**told: Unpack[Told]) -> int:
     """Watches this node's GPUs and reports to `server`; returns the exit status: 0 done, 2 bad usage, 4 peaks left undelivered.
 
-    `simulate` runs on the simulated NVML (`demo`, or a path; variables after commas: `demo,PID=123,PEAK=61G`). `node` defaults to the
-    host's name, `spool` to /var/lib/peakgate/agent.db where that can be written, else to the user's state folder; a simulation keeps its
-    spool in a temporary folder. `once` looks once, `duration_seconds` ends the watch. `transport` is unary or stream, `metrics_port` None
-    for no metrics, `interval_seconds` the time between two batches.
+    `simulate` runs on the simulated NVML (`demo`, or a path; variables after commas: `demo,PID=123,PEAK=61G`), with its spool in a
+    temporary folder; else `spool` is /var/lib/peakgate/agent.db where that can be written, or in the user's state folder. `node` is the
+    host's name. `once` looks once, `duration_seconds` ends the watch, `interval_seconds` is the time between two batches. `control` is the
+    socket of pause and resume, `helper_socket` that of in-process helpers: in /run/peakgate, and nowhere in a simulation. `record` is a
+    file of samples to be replayed; `enable_accounting` switches the driver's accounting on, which needs root. `dcgm_jobs` is
+    dcgm-exporter's job mapping folder, `gpu_numbers` (auto, index or minor) the number that its files and jobstats' are named by.
     """
     try:
         from peakgate.agent.start import start
     except ModuleNotFoundError as error:
         return _missing(error)
-    return start(
-        server=server,
-        simulate=simulate,
-        node=node,
-        cluster=cluster,
-        spool=spool,
-        once=once,
-        duration_seconds=duration_seconds,
-        transport=transport,
-        metrics_port=metrics_port,
-        interval_seconds=interval_seconds,
-    )
+    return start(**told)
 
 
 def run(options: Options) -> int:

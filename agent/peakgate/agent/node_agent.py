@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 import grpc.aio
 import structlog
-from prometheus_client import CollectorRegistry, start_http_server
 
-from peakgate.agent.attribution import Attribution
-from peakgate.agent.errors import UsageError
-from peakgate.agent.jobs_folder import JobsFolder
+from peakgate.agent.control import control_socket
+from peakgate.agent.event_thread import EventThread
+from peakgate.agent.hearing import hearing
+from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.metrics import AgentCollector
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.options import Options
 from peakgate.agent.proc import ProcFolder
+from peakgate.agent.recorder import recording
 from peakgate.agent.sampler import Sampler
 from peakgate.agent.sender import Sender
+from peakgate.agent.serving_metrics import serving_metrics
+from peakgate.agent.signals import signals
+from peakgate.agent.sources import attribution_of, watching_pods
 from peakgate.agent.spool import Spool
 from peakgate.agent.tracker import Tracker
 from peakgate.agent.transport import StreamTransport, Transport, UnaryTransport
@@ -55,14 +58,21 @@ class NodeAgent:
         """The exit status, and whether the driver was replaced."""
         async with grpc.aio.insecure_channel(self._options.server) as channel:
             stub: TelemetryServiceAsyncStub = TelemetryServiceStub(channel)
-            watcher = self._watcher(asyncio.get_running_loop())
-            transport = self._transport(stub)
-            sender = self._sender(stub, transport, watcher)
-            with self._metrics(watcher, sender), self._signals():
+            with contextlib.ExitStack() as stack:
+                reports = HelperReports(proc=ProcFolder())
+                watcher = self._watcher(asyncio.get_running_loop(), reports, stack)
+                transport = self._transport(stub)
+                sender = self._sender(stub, transport, watcher)
+                pods = stack.enter_context(watching_pods(self._options))
+                collector = AgentCollector(nvml=self._nvml, watcher=watcher, spool=self._spool, sender=sender, reports=reports, pods=pods)
+                stack.enter_context(serving_metrics(self._options.metrics_port, collector))
+                stack.enter_context(hearing(None if self._options.once else self._options.helper_socket, reports))
+                stack.enter_context(signals(self._on_signal))
                 if self._options.once:
                     await self._look_once(watcher)
                 else:
-                    await self._watch(watcher, sender)
+                    async with control_socket(self._options.control, watcher):
+                        await self._watch(watcher, sender)
                 await self._last_drain(sender)
             await transport.close()
         return self._status(), watcher.driver_replaced
@@ -115,13 +125,15 @@ class NodeAgent:
         self._stop.set()
         self._wake.set()
 
-    def _watcher(self, loop: asyncio.AbstractEventLoop) -> Watcher:
+    def _watcher(self, loop: asyncio.AbstractEventLoop, reports: HelperReports, stack: contextlib.ExitStack) -> Watcher:
         proc = ProcFolder()
-        attribution = Attribution(cluster=self._options.cluster, proc=proc, jobs=JobsFolder(folder=self._options.jobs_folder))
+        attribution = attribution_of(self._options, proc=proc)
         sampler = Sampler(
             nvml=self._nvml,
             device_period_seconds=self._options.device_period_seconds,
             process_period_seconds=self._options.process_period_seconds,
+            events=None if self._options.once else EventThread(nvml=self._nvml),
+            enable_accounting=self._options.enable_accounting,
         )
         return Watcher(
             nvml=self._nvml,
@@ -130,6 +142,8 @@ class NodeAgent:
             spool=self._spool,
             stop=self._stop_watching,
             on_urgent=lambda: _from_thread(loop, self._wake.set),
+            recorder=stack.enter_context(recording(self._options.record, attribution, proc)),
+            reports=reports.due,
         )
 
     def _transport(self, stub: TelemetryServiceAsyncStub) -> Transport:
@@ -144,38 +158,6 @@ class NodeAgent:
             node=lambda: NodeIdentity(node=self._options.node, agent_version=version, driver_version=watcher.driver_version),
             interval_seconds=self._options.interval_seconds,
         )
-
-    @contextlib.contextmanager
-    def _metrics(self, watcher: Watcher, sender: Sender) -> Iterator[None]:
-        if self._options.metrics_port is None:
-            yield
-            return
-        registry = CollectorRegistry()
-        registry.register(AgentCollector(nvml=self._nvml, watcher=watcher, spool=self._spool, sender=sender))
-        try:
-            server, thread = start_http_server(self._options.metrics_port, registry=registry)
-        except OSError as error:
-            raise UsageError(f"no metrics on port {self._options.metrics_port}: {error}", remedy="Give another --metrics-port") from error
-        try:
-            yield
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join()
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal)
-        try:
-            yield
-        finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
 
 
 def _from_thread(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:

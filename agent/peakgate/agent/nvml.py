@@ -1,4 +1,4 @@
-"""NVML through pynvml (the module of the nvidia-ml-py distribution), one call at a time, with plain values and our own errors.
+"""NVML through pynvml (the module of the nvidia-ml-py distribution), with plain values and our own errors.
 
 Sources: nvml.h of the CUDA toolkit (codes, structures), pynvml.py of nvidia-ml-py 13.615.71.
 """
@@ -6,26 +6,18 @@ Sources: nvml.h of the CUDA toolkit (codes, structures), pynvml.py of nvidia-ml-
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
 
 from peakgate.agent.errors import NvmlError
-from peakgate.agent.nvml_module import (
-    INSUFFICIENT_SIZE,
-    LIB_RM_VERSION_MISMATCH,
-    NO_SLOT_CODES,
-    NOT_FOUND,
-    NOT_SUPPORTED,
-    OLD_DRIVER_CODES,
-    MemoryInfo,
-    NvmlModule,
-    ProcessInfo,
-)
-from peakgate.agent.samples import Gpu, GpuProcess
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from peakgate.agent.nvml_accounting import Accounting
+from peakgate.agent.nvml_calls import Calls, CallStatistics
+from peakgate.agent.nvml_codes import NO_SLOT_CODES, NOT_FOUND
+from peakgate.agent.nvml_events import EventSet
+from peakgate.agent.nvml_module import MemoryInfo, NvmlModule
+from peakgate.agent.nvml_processes import ProcessLists
+from peakgate.agent.reactions import WHOLE_NODE
+from peakgate.agent.samples import Accounted, Gpu, GpuProcess
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,49 +28,54 @@ class Inventory:
     complete: bool
 
 
-@dataclass(slots=True)
-class CallStatistics:
-    """Wall time and number of the NVML calls, by function, and the failures by (function, code)."""
-
-    seconds: dict[str, float]
-    calls: dict[str, int]
-    errors: dict[tuple[str, int], int]
-
-
 class Nvml:
-    """The GPUs of this node. Used by one thread; every method raises NvmlError and nothing else."""
+    """The GPUs of this node. Used by one thread (its event sets by another); every method raises NvmlError and nothing else."""
 
     def __init__(self, *, module: NvmlModule, clock: Callable[[], float] = time.perf_counter) -> None:
         self._module = module
-        self._clock = clock
+        self._calls = Calls(module=module, clock=clock)
+        self._lists = ProcessLists(calls=self._calls, module=module)
+        self._accounting = Accounting(calls=self._calls, module=module)
         self._handles: dict[str, object] = {}
-        self._unsupported: set[tuple[str, str]] = set()
-        self._old_memory_call = False
-        self.statistics = CallStatistics({}, {}, {})
+        self._physical: dict[str, object] = {}
+        self._memory_versions = (_second_memory_call(module), module.nvmlDeviceGetMemoryInfo)
+
+    @property
+    def statistics(self) -> CallStatistics:
+        """What the calls cost and how they failed."""
+        return self._calls.statistics
+
+    @property
+    def physical_uuids(self) -> frozenset[str]:
+        """The GPUs of the last look around, none of them a MIG instance."""
+        return frozenset(self._physical)
 
     def start(self) -> str:
         """Opens NVML; returns the driver's version."""
-        self._call(self._module.nvmlInit, "")
-        return self._call(self._module.nvmlSystemGetDriverVersion, "")
+        self._calls.call(self._module.nvmlInit, "")
+        try:
+            return self._calls.call(self._module.nvmlSystemGetDriverVersion, "")
+        except NvmlError:
+            self.stop()
+            raise
 
     def stop(self) -> None:
-        """Closes NVML; an open session blocks a GPU reset and a driver update."""
-        self._handles.clear()
-        self._unsupported.clear()
-        self._call(self._module.nvmlShutdown, "")
+        """Closes NVML; an open session blocks a GPU reset and a driver update. Handles end with it."""
+        self._handles, self._physical = {}, {}
+        self._calls.forget()
+        self._calls.call(self._module.nvmlShutdown, "")
 
     def gpus(self) -> Inventory:
         """Every GPU that answers, and in place of a GPU in MIG mode its instances. One that fails does not hide the others."""
         found: dict[str, Gpu] = {}
         handles: dict[str, object] = {}
-        complete = True
-        for index in range(self._call(self._module.nvmlDeviceGetCount, "")):
+        self._physical, complete = {}, True
+        for index in range(self._calls.call(self._module.nvmlDeviceGetCount, "")):
             try:
-                for handle in self._targets(self._call(self._module.nvmlDeviceGetHandleByIndex, "", index)):
-                    gpu = self._describe(handle)
+                for gpu, handle in self._watched(self._calls.call(self._module.nvmlDeviceGetHandleByIndex, "", index)):
                     found[gpu.uuid], handles[gpu.uuid] = gpu, handle
             except NvmlError as error:
-                if error.code == LIB_RM_VERSION_MISMATCH:
+                if error.reaction in WHOLE_NODE:
                     raise
                 complete = False
         self._handles = handles if complete else self._handles | handles
@@ -89,103 +86,86 @@ class Nvml:
 
         `total - reserved - free` is right whether a driver counts `reserved` in `used` or not (nvml.h says it does, real cards do not).
         """
-        if self._knows_unsupported(gpu.uuid, "memory"):
-            return None
-        handle = self._handle(gpu.uuid)
-        try:
-            memory = self._memory(gpu.uuid, handle)
-        except NvmlError as error:
-            if error.code != NOT_SUPPORTED:
-                raise
-            self._unsupported.add((gpu.uuid, "memory"))
-            return None
-        reserved = 0 if self._old_memory_call else memory.reserved
-        return max(0, memory.total - reserved - memory.free)
+        memory = self._memory(gpu.uuid, self._handle(gpu.uuid))
+        return None if memory is None else max(0, memory.total - _reserved(memory) - memory.free)
 
-    def processes(self, gpu: Gpu) -> tuple[GpuProcess, ...] | None:
-        """The compute processes with their memory, each pid once; None: the GPU cannot say."""
-        if self._knows_unsupported(gpu.uuid, "processes"):
-            return None
-        handle = self._handle(gpu.uuid)
-        try:
-            rows = self._process_rows(gpu.uuid, handle)
-        except NvmlError as error:
-            if error.code != NOT_SUPPORTED:
-                raise
-            self._unsupported.add((gpu.uuid, "processes"))
-            return None
-        return tuple(_each_pid_once(rows))
+    def processes(self, gpu: Gpu, *, thorough: bool = True) -> tuple[GpuProcess, ...] | None:
+        """The processes with their memory, each pid once; None: the GPU cannot say. See `ProcessLists.read`."""
+        return self._lists.read(gpu.uuid, self._handle(gpu.uuid), thorough=thorough)
 
-    def _targets(self, handle: object) -> Iterator[object]:
-        try:
-            in_mig_mode = self._call(self._module.nvmlDeviceGetMigMode, "", handle)[0] == 1
-        except NvmlError:
-            in_mig_mode = False
-        if not in_mig_mode:
-            yield handle
+    def accounts(self, gpu: Gpu) -> bool:
+        """Whether the driver accounts on this GPU; never on a MIG instance."""
+        return gpu.instance is None and self._accounting.is_on(gpu.uuid, self._handle(gpu.uuid))
+
+    def switch_accounting_on(self, gpu: Gpu) -> None:
+        """Needs root; nothing happens on a MIG instance."""
+        if gpu.instance is None:
+            self._accounting.switch_on(gpu.uuid, self._handle(gpu.uuid))
+
+    def accounted(self, gpu: Gpu, pid: int) -> Accounted | None:
+        """What the driver's accounting has on a process; None: nothing (yet)."""
+        return self._accounting.stats(gpu.uuid, self._handle(gpu.uuid), pid)
+
+    def is_persistent(self, gpu: Gpu) -> bool | None:
+        """Whether the driver stays loaded for this GPU when nobody uses it; None: the GPU cannot say."""
+        mode = self._calls.newest((self._module.nvmlDeviceGetPersistenceMode,), gpu.uuid, self._handle(gpu.uuid))
+        return None if mode is None else bool(mode)
+
+    def open_events(self) -> EventSet:
+        """The events of the physical GPUs from now on."""
+        return EventSet(calls=self._calls, module=self._module, handles=self._physical)
+
+    def _watched(self, handle: object) -> Iterator[tuple[Gpu, object]]:
+        """What is watched of a physical GPU: itself, or its MIG instances."""
+        uuid = self._calls.call(self._module.nvmlDeviceGetUUID, "", handle)
+        self._physical[uuid] = handle
+        if not self._is_in_mig_mode(uuid, handle):
+            yield self._describe(uuid, handle), handle
             return
-        for slot in range(self._call(self._module.nvmlDeviceGetMaxMigDeviceCount, "", handle)):
+        for slot in range(self._calls.call(self._module.nvmlDeviceGetMaxMigDeviceCount, uuid, handle)):
             try:
-                yield self._call(self._module.nvmlDeviceGetMigDeviceHandleByIndex, "", handle, slot)
+                instance = self._calls.call(self._module.nvmlDeviceGetMigDeviceHandleByIndex, uuid, handle, slot)
             except NvmlError as error:
                 if error.code not in NO_SLOT_CODES:
                     raise
+                continue
+            number = self._calls.call(self._module.nvmlDeviceGetGpuInstanceId, uuid, instance)
+            instance_uuid = self._calls.call(self._module.nvmlDeviceGetUUID, uuid, instance)
+            yield self._describe(instance_uuid, instance, physical_uuid=uuid, number=number), instance
 
-    def _describe(self, handle: object) -> Gpu:
-        uuid = self._call(self._module.nvmlDeviceGetUUID, "", handle)
-        name = self._call(self._module.nvmlDeviceGetName, uuid, handle)
+    def _is_in_mig_mode(self, uuid: str, handle: object) -> bool:
         try:
-            total = self._memory(uuid, handle).total
+            modes = self._calls.newest((self._module.nvmlDeviceGetMigMode,), uuid, handle)
         except NvmlError as error:
-            if error.code != NOT_SUPPORTED:
+            if error.reaction in WHOLE_NODE:
                 raise
-            total = 0
-        return Gpu(uuid=uuid, name=name, total_bytes=total)
+            return False
+        return modes is not None and modes[0] == 1
 
-    def _memory(self, uuid: str, handle: object) -> MemoryInfo:
-        if not self._old_memory_call:
-            try:
-                return self._call(self._module.nvmlDeviceGetMemoryInfo, uuid, handle, self._module.nvmlMemory_v2)
-            except NvmlError as error:
-                if error.code not in OLD_DRIVER_CODES:
-                    raise
-                self._old_memory_call = True
-        return self._call(self._module.nvmlDeviceGetMemoryInfo, uuid, handle)
+    def _describe(self, uuid: str, handle: object, *, physical_uuid: str = "", number: int | None = None) -> Gpu:
+        name = self._calls.call(self._module.nvmlDeviceGetName, uuid, handle)
+        memory = self._memory(uuid, handle)
+        total, reserved = (0, 0) if memory is None else (memory.total, _reserved(memory))
+        return Gpu(uuid=uuid, name=name, total_bytes=total, reserved_bytes=reserved, physical_uuid=physical_uuid, instance=number)
 
-    def _process_rows(self, uuid: str, handle: object) -> list[ProcessInfo]:
-        # pynvml asks for the size, then for the rows; a burst of new processes in between is answered with INSUFFICIENT_SIZE.
-        try:
-            return self._call(self._module.nvmlDeviceGetComputeRunningProcesses, uuid, handle)
-        except NvmlError as error:
-            if error.code != INSUFFICIENT_SIZE:
-                raise
-        return self._call(self._module.nvmlDeviceGetComputeRunningProcesses, uuid, handle)
+    def _memory(self, uuid: str, handle: object) -> MemoryInfo | None:
+        return self._calls.newest(self._memory_versions, uuid, handle)
 
     def _handle(self, uuid: str) -> object:
         if uuid not in self._handles:  # an unset handle would crash the library
             raise NvmlError(function="nvmlDeviceGetHandle", code=NOT_FOUND, gpu=uuid)
         return self._handles[uuid]
 
-    def _knows_unsupported(self, uuid: str, what: str) -> bool:
-        return (uuid, what) in self._unsupported
 
-    def _call(self, function: Callable[P, T], gpu: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        name = getattr(function, "__name__", "nvml")
-        started = self._clock()
-        try:
-            return function(*args, **kwargs)
-        except self._module.NVMLError as error:
-            code = int(getattr(error, "value", 999))
-            self.statistics.errors[name, code] = self.statistics.errors.get((name, code), 0) + 1
-            raise NvmlError(function=name, code=code, gpu=gpu, detail=str(error)) from error
-        finally:
-            self.statistics.seconds[name] = self.statistics.seconds.get(name, 0.0) + self._clock() - started
-            self.statistics.calls[name] = self.statistics.calls.get(name, 0) + 1
+def _second_memory_call(module: NvmlModule) -> Callable[[object], MemoryInfo]:
+    """pynvml chooses the version by an argument; NVML's own name is what the metrics show."""
+
+    def nvmlDeviceGetMemoryInfo_v2(handle: object) -> MemoryInfo:  # noqa: N802
+        return module.nvmlDeviceGetMemoryInfo(handle, module.nvmlMemory_v2)
+
+    return nvmlDeviceGetMemoryInfo_v2
 
 
-def _each_pid_once(rows: Iterable[ProcessInfo]) -> Iterator[GpuProcess]:
-    highest: dict[int, int | None] = {}
-    for row in rows:
-        known = highest.get(row.pid)
-        highest[row.pid] = known if row.usedGpuMemory is None else max(known or 0, row.usedGpuMemory)
-    return (GpuProcess(pid=pid, used_bytes=used) for pid, used in highest.items())
+def _reserved(memory: MemoryInfo) -> int:
+    """The first version of the structure does not have the field and counts it in `used`."""
+    return int(getattr(memory, "reserved", 0))

@@ -1,4 +1,4 @@
-"""What the agent uses of the module pynvml, as types, and NVML's codes."""
+"""What the agent uses of the module pynvml, as types."""
 
 # ruff: noqa: N802, N815 (the Protocols carry NVML's own names)
 from __future__ import annotations
@@ -7,25 +7,6 @@ import importlib
 from typing import Protocol, cast
 
 from peakgate.agent.errors import MissingPartError
-
-# Codes of nvmlReturn_t, in nvml.h.
-INVALID_ARGUMENT = 2
-NOT_SUPPORTED = 3
-NOT_FOUND = 6
-INSUFFICIENT_SIZE = 7
-DRIVER_NOT_LOADED = 9
-LIBRARY_NOT_FOUND = 12
-FUNCTION_NOT_FOUND = 13
-GPU_IS_LOST = 15
-RESET_REQUIRED = 16
-LIB_RM_VERSION_MISMATCH = 18
-ARGUMENT_VERSION_MISMATCH = 25
-
-GONE_CODES = frozenset({GPU_IS_LOST, RESET_REQUIRED})
-"""The GPU does not come back by itself."""
-OLD_DRIVER_CODES = frozenset({FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH})
-NO_SLOT_CODES = frozenset({INVALID_ARGUMENT, NOT_FOUND})
-"""What an empty MIG slot answers."""
 
 
 class MemoryInfo(Protocol):
@@ -41,6 +22,23 @@ class ProcessInfo(Protocol):
 
     pid: int
     usedGpuMemory: int | None
+
+
+class AccountingStats(Protocol):
+    """nvmlAccountingStats_t and nvmlAccountingStats_v2_t. `startTime` is in microseconds since the epoch."""
+
+    maxMemoryUsage: int | None
+    startTime: int
+    isRunning: int
+
+
+class EventData(Protocol):
+    """nvmlEventData_t."""
+
+    device: object
+    eventType: int
+    eventData: int
+    gpuInstanceId: int
 
 
 class NvmlModule(Protocol):
@@ -60,7 +58,22 @@ class NvmlModule(Protocol):
     def nvmlDeviceGetMaxMigDeviceCount(self, handle: object) -> int: ...
     def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: object, index: int) -> object: ...
     def nvmlDeviceGetMemoryInfo(self, handle: object, version: int | None = None) -> MemoryInfo: ...
-    def nvmlDeviceGetComputeRunningProcesses(self, handle: object) -> list[ProcessInfo]: ...
+    def nvmlDeviceGetGpuInstanceId(self, handle: object) -> int: ...
+    def nvmlDeviceGetComputeRunningProcesses_v2(self, handle: object) -> list[ProcessInfo]: ...
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: object) -> list[ProcessInfo]: ...
+    def nvmlDeviceGetGraphicsRunningProcesses_v2(self, handle: object) -> list[ProcessInfo]: ...
+    def nvmlDeviceGetGraphicsRunningProcesses_v3(self, handle: object) -> list[ProcessInfo]: ...
+    def nvmlDeviceGetMPSComputeRunningProcesses_v2(self, handle: object) -> list[ProcessInfo]: ...
+    def nvmlDeviceGetMPSComputeRunningProcesses_v3(self, handle: object) -> list[ProcessInfo]: ...
+    def nvmlDeviceGetPersistenceMode(self, handle: object) -> int: ...
+    def nvmlDeviceGetAccountingMode(self, handle: object) -> int: ...
+    def nvmlDeviceSetAccountingMode(self, handle: object, mode: int) -> None: ...
+    def nvmlDeviceGetAccountingStats(self, handle: object, pid: int) -> AccountingStats: ...
+    def nvmlEventSetCreate(self) -> object: ...
+    def nvmlEventSetFree(self, event_set: object) -> None: ...
+    def nvmlEventSetWait_v2(self, event_set: object, timeout_ms: int) -> EventData: ...
+    def nvmlDeviceGetSupportedEventTypes(self, handle: object) -> int: ...
+    def nvmlDeviceRegisterEvents(self, handle: object, types: int, event_set: object) -> None: ...
 
 
 def load_pynvml() -> NvmlModule:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntFlag
+
+from peakgate.agent.proc import ProcessId
+from peakgate.v1.allocator_report import PhaseReport
+
+Attempt = tuple[str, str, int, str]
+"""What tells one attempt of a job from another: cluster, job, restart, prediction."""
+Training = tuple[Attempt, str]
+"""What tells one training from another: attempt, step."""
 
 
 class Flag(IntFlag):
@@ -14,6 +23,16 @@ class Flag(IntFlag):
     UNATTRIBUTED = 4
     MPS = 8
     TRUNCATED = 16
+    SEVERAL = 32
+    """Several trainings ran under one prediction."""
+    FLUCTUATING = 64
+    """The memory fell by more than a hundredth in between: a sample after the peak does not show it any more."""
+    XID = 128
+    """The GPU reported an error of the hardware."""
+    OOM = 256
+    """The caching allocator raised an out-of-memory error."""
+    ASYNC_ALLOCATOR = 512
+    """cudaMallocAsync keeps the memory, whose figures torch does not have."""
 
     @property
     def words(self) -> list[str]:
@@ -26,7 +45,10 @@ NO_FLAGS = Flag(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakKey:
-    """What a peak is of. `pid` 0 is the whole job on this GPU; `source` is sampled or device (the figure of the whole GPU)."""
+    """What a peak is of. `pid` 0 is the whole job on this GPU; `step` tells trainings of one job apart.
+
+    `source` is sampled, device (the figure of the whole GPU), accounting (the driver's own maximum) or torch (the in-process helper).
+    """
 
     cluster: str
     boot_id: str
@@ -37,6 +59,51 @@ class PeakKey:
     pid: int
     pid_start_ticks: int
     source: str
+    step: str = ""
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt that it is of."""
+        return self.cluster, self.job, self.restart, self.prediction
+
+    @property
+    def training(self) -> Training:
+        """The training that it is of."""
+        return self.attempt, self.step
+
+    @property
+    def process(self) -> ProcessId:
+        """The process that it is of."""
+        return ProcessId(self.pid, self.pid_start_ticks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocator:
+    """What the in-process helper says of the caching allocator. `longest_sequence` is in tokens; 0 where it was not seen."""
+
+    allocated_bytes: int = 0
+    reserved_bytes: int = 0
+    retries: int = 0
+    ooms: int = 0
+    steps_done: int = 0
+    longest_sequence: int = 0
+    phases: tuple[PhaseReport, ...] = ()
+
+
+NO_ALLOCATOR = Allocator()
+
+
+def merged_phases(phases: Iterable[PhaseReport]) -> tuple[PhaseReport, ...]:
+    """Each phase once, with the maximum of each of its figures."""
+    highest: dict[str, PhaseReport] = {}
+    for each in phases:
+        known = highest.get(each.phase, each)
+        highest[each.phase] = PhaseReport(
+            phase=each.phase,
+            allocated_bytes=max(known.allocated_bytes, each.allocated_bytes),
+            reserved_bytes=max(known.reserved_bytes, each.reserved_bytes),
+        )
+    return tuple(highest.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +122,14 @@ class PeakRow:
     flags: Flag = NO_FLAGS
     ended: bool = False
     uid: int = -1
+    longest_gap_seconds: float = 0.0
+    xid: int = 0
+    allocator: Allocator = NO_ALLOCATOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEvent:
-    """The end of a job attempt on this node. `event` is finished, or failed when a GPU was lost under it."""
+    """The end of a job attempt on this node. `event` is finished; failed when a GPU was lost under it; oom when its helper told so last."""
 
     cluster: str
     job: str

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-ENVIRONMENT_NAMES = frozenset({"PEAKGATE_PREDICTION", "SLURM_JOB_ID", "SLURM_RESTART_COUNT"})
+ENVIRONMENT_NAMES = frozenset({"PEAKGATE_PREDICTION", "SLURM_JOB_ID", "SLURM_JOB_SLUID", "SLURM_RESTART_COUNT"})
 """All else in a process's environment is private and never kept."""
 
 READ_BYTES = 16 << 10
-START_TICKS_FIELD = 22
-"""proc(5): field 22 of /proc/PID/stat, counted from 1; fields 1 and 2 end at the last closing parenthesis."""
+PARENT_FIELD, GROUP_FIELD, SESSION_FIELD, START_TICKS_FIELD = 4, 5, 6, 22
+"""proc(5): fields of /proc/PID/stat, counted from 1; fields 1 and 2 end at the last closing parenthesis."""
+PROGRAM_FIELDS = (PARENT_FIELD, GROUP_FIELD, SESSION_FIELD, START_TICKS_FIELD)
+FIRST_NAMESPACE = "pid:[4026531836]"
+"""What /proc/PID/ns/pid of the machine's own pid namespace reads: PROC_PID_INIT_INO, 0xEFFFFFFC, in include/linux/proc_ns.h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,17 @@ class ProcessId:
     start_ticks: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A process among others: who started it, in which group and session, and what it runs: the executable's name, or the kernel's own."""
+
+    process: ProcessId
+    parent_pid: int
+    group: int
+    session: int
+    name: str
+
+
 class ProcFolder:
     """Reads /proc. Whatever cannot be read (gone, not permitted) is absent in the answer, never an error."""
 
@@ -31,9 +45,18 @@ class ProcFolder:
 
     def start_ticks(self, pid: int) -> int | None:
         """Start of the process in clock ticks since boot; None when there is no such process."""
-        _, _, after_name = self._text(pid, "stat").rpartition(")")
-        fields = after_name.split()
+        fields = self._text(pid, "stat").rpartition(")")[2].split()
         return int(fields[START_TICKS_FIELD - 3]) if len(fields) > START_TICKS_FIELD - 3 else None
+
+    def program(self, pid: int) -> Program | None:
+        """The process among others; None when there is no such process."""
+        before, _, after = self._text(pid, "stat").rpartition(")")
+        fields = after.split()
+        if len(fields) <= START_TICKS_FIELD - 3:
+            return None
+        parent, group, session, start_ticks = (int(fields[number - 3]) for number in PROGRAM_FIELDS)
+        name = self._executable(pid) or before.partition("(")[2]
+        return Program(process=ProcessId(pid, start_ticks), parent_pid=parent, group=group, session=session, name=name)
 
     def uid(self, pid: int) -> int | None:
         """The real user id."""
@@ -46,15 +69,35 @@ class ProcFolder:
         """The text of /proc/PID/cgroup."""
         return self._text(pid, "cgroup")
 
-    def environment(self, pid: int) -> Mapping[str, str]:
-        """The variables named in ENVIRONMENT_NAMES. The user can set them to anything: a hint, not a fact."""
+    def environment(self, pid: int, names: Collection[str] = ENVIRONMENT_NAMES) -> Mapping[str, str]:
+        """The variables of these names. The user can set them to anything: a hint, not a fact."""
         pairs = (entry.partition("=") for entry in self._text(pid, "environ").split("\0"))
-        return {name: value for name, _, value in pairs if name in ENVIRONMENT_NAMES}
+        return {name: value for name, _, value in pairs if name in names}
+
+    def is_rank(self, pid: int) -> bool | None:
+        """Whether a launcher has given the process a LOCAL_RANK; None without the right to look."""
+        if self._text(pid, "environ"):
+            return bool(self.environment(pid, {"LOCAL_RANK"}))
+        return False if self._executable(pid) else None
 
     def boot_id(self) -> str:
         """The kernel's boot id, or empty."""
         try:
             return (self._root / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        except OSError:
+            return ""
+
+    def sees_the_machine(self) -> bool:
+        """Whether this process is in the machine's own pid namespace, where NVML's pids and those of /proc are the same for sure."""
+        return self._link("self/ns/pid") == FIRST_NAMESPACE
+
+    def _executable(self, pid: int) -> str:
+        """The file's name; a script's is that of its interpreter, unlike the name in stat. Empty without the right to look."""
+        return self._link(f"{pid}/exe").removesuffix(" (deleted)").rpartition("/")[2]
+
+    def _link(self, path: str) -> str:
+        try:
+            return os.readlink(f"{self._root}/{path}")  # noqa: PTH115 (as for _read)
         except OSError:
             return ""
 

@@ -10,57 +10,61 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Unpack
 
 import platformdirs
 import structlog
 
+from peakgate.agent.control import default_control
 from peakgate.agent.errors import BAD_USAGE, AgentError, UsageError
+from peakgate.agent.helper_socket import HELPER_SOCKET
 from peakgate.agent.node_agent import NodeAgent
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_module import load_pynvml
 from peakgate.agent.options import Options
-from peakgate.agent.spool import Spool, open_spool
+from peakgate.agent.spool import Spool
+from peakgate.agent.told import Told
 
 SYSTEM_SPOOL = Path("/var/lib/peakgate/agent.db")
 
 log = structlog.get_logger("peakgate.agent")
 
 
-def start(
-    *,
-    server: str,
-    simulate: str | None,
-    node: str | None,
-    cluster: str,
-    spool: Path | None,
-    once: bool,
-    duration_seconds: float | None,
-    transport: str,
-    metrics_port: int | None,
-    interval_seconds: float,
-) -> int:
+def start(**told: Unpack[Told]) -> int:
     """See `peakgate.agent.main.run_agent`."""
-    _log_to_stderr()
+    log_to_stderr()
     with contextlib.ExitStack() as stack:
-        if spool is None:
-            spool = Path(stack.enter_context(tempfile.TemporaryDirectory()), "agent.db") if simulate else default_spool()
+        if told["spool"] is None and told["simulate"]:
+            told["spool"] = Path(stack.enter_context(tempfile.TemporaryDirectory()), "agent.db")
         try:
-            options = Options(
-                server=server,
-                simulate=simulate,
-                node=os.uname().nodename if node is None else node,
-                cluster=cluster,
-                spool=spool,
-                once=once,
-                duration_seconds=duration_seconds,
-                transport=transport,
-                metrics_port=metrics_port,
-                interval_seconds=interval_seconds,
-            )
+            options = _options(told)
         except UsageError as error:
             log.error("agent not started", problem=str(error))  # noqa: TRY400 (a person reads it)
             return BAD_USAGE
         return run(options)
+
+
+def _options(told: Told) -> Options:
+    """What was told, and in place of what was not the node's own name and places. A simulation opens no socket that it was not told."""
+    is_real = not told["simulate"]
+    return Options(
+        server=told["server"],
+        simulate=told["simulate"],
+        node=os.uname().nodename if told["node"] is None else told["node"],
+        cluster=told["cluster"],
+        spool=told["spool"] or default_spool(),
+        once=told["once"],
+        duration_seconds=told["duration_seconds"],
+        transport=told["transport"],
+        metrics_port=told["metrics_port"],
+        interval_seconds=told["interval_seconds"],
+        helper_socket=told.get("helper_socket") or (HELPER_SOCKET if is_real else None),
+        control=told.get("control") or (default_control() if is_real else None),
+        record=told.get("record"),
+        enable_accounting=told.get("enable_accounting", False),
+        dcgm_folder=told.get("dcgm_jobs"),
+        gpu_numbers=told.get("gpu_numbers", "auto"),
+    )
 
 
 def run(options: Options, *, restart: Callable[[], None] | None = None) -> int:
@@ -71,7 +75,7 @@ def run(options: Options, *, restart: Callable[[], None] | None = None) -> int:
 
             simulate(options.simulate)
         nvml = Nvml(module=load_pynvml())
-        spool = _opened(options.spool)
+        spool = opened(options.spool)
     except AgentError as error:
         log.error("agent not started", problem=str(error))  # noqa: TRY400 (a person reads it)
         return BAD_USAGE
@@ -95,7 +99,7 @@ def default_spool() -> Path:
     return platformdirs.user_state_path("peakgate") / "agent.db"
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
     """Standard output is for results; a program that has set up its own logging keeps it."""
     if not structlog.is_configured():
         stamp = structlog.processors.TimeStamper(fmt="iso")
@@ -106,9 +110,10 @@ def _log_to_stderr() -> None:
         )
 
 
-def _opened(path: Path) -> Spool:
+def opened(path: Path) -> Spool:
+    """The spool of that file. Raises UsageError."""
     try:
-        return open_spool(path)
+        return Spool(path=path)
     except (OSError, sqlite3.Error) as error:
         raise UsageError(f"the spool {path} cannot be opened: {error}", remedy="Name one that this user may write with --spool") from error
 

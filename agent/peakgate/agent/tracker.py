@@ -1,218 +1,186 @@
 """Samples in, peaks and job ends out.
 
-The peak of a job on a GPU is the maximum over the samples of the SUM over its processes, not the sum of their maxima: processes of one job
-need not be at their heights together. A failed read never ends a process; a process that is missing from one good list while /proc still
-shows it is given a second one.
+Which processes are there is kept in open_processes.py, what they hold in measure.py, the growing peaks in records.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import replace
 
-from peakgate.agent.attribution import Attribution, Owner
-from peakgate.agent.device_memory import DeviceMemory
-from peakgate.agent.peaks import NO_FLAGS, Flag, JobEvent, PeakKey, PeakRow
+from peakgate.agent.accounted import accounting_rows, is_same_process, start_time_of
+from peakgate.agent.attribution import Attribution
+from peakgate.agent.changes import Changes
+from peakgate.agent.ended_rows import EndedRows
+from peakgate.agent.helper_reports import HelperSample
+from peakgate.agent.helper_rows import SOURCE as HELPER
+from peakgate.agent.helper_rows import HelperRows
+from peakgate.agent.job_ends import JobEnds
+from peakgate.agent.measure import Measure
+from peakgate.agent.open_processes import GpuPlace, OpenProcesses
+from peakgate.agent.owner import Owner
+from peakgate.agent.peaks import NO_FLAGS, Flag, JobEvent, PeakRow
 from peakgate.agent.proc import ProcessId, ProcFolder
-from peakgate.agent.record import Record
-from peakgate.agent.samples import DeviceSample, Gpu, GpuGone, GpuProcess, ProcessSample, ReadFailed, Sample
-
-ENDED_AFTER_MISSES = 2
-"""Good lists without a process that /proc still shows, after which it has left the GPU."""
-
-WHOLE_JOB = ProcessId(0, 0)
-Attempt = tuple[str, str, int, str]
-
-
-@dataclass(slots=True)
-class Changes:
-    """What one sample brought: rows to write, jobs that ended."""
-
-    rows: list[PeakRow] = field(default_factory=list)
-    events: list[JobEvent] = field(default_factory=list)
-
-    @property
-    def are_urgent(self) -> bool:
-        """Whether something ended, so that it is sent at once."""
-        return bool(self.events) or any(row.ended for row in self.rows)
-
-
-@dataclass(slots=True)
-class _Open:
-    """A process on a GPU."""
-
-    owner: Owner
-    misses: int = 0
+from peakgate.agent.records import WHOLE_JOB, Records
+from peakgate.agent.samples import AccountingSample, DeviceSample, GpuGone, ProcessSample, ReadFailed, Sample, XidSample
 
 
 class Tracker:
     """Keeps the peaks of everything that is on the GPUs now. One thread."""
 
-    def __init__(self, *, attribution: Attribution, proc: ProcFolder, boot_id: str) -> None:
+    def __init__(
+        self, *, attribution: Attribution, proc: ProcFolder, boot_id: str, start_time_of: Callable[[int], float] = start_time_of
+    ) -> None:
         self._attribution = attribution
         self._proc = proc
-        self._boot_id = boot_id
-        self._open: dict[tuple[str, ProcessId], _Open] = {}
-        self._records: dict[str, dict[PeakKey, Record]] = {}
-        self._devices: dict[str, DeviceMemory] = {}
-        self._cut_off: set[Attempt] = set()
-        self.unattributed_bytes: dict[str, int] = {}
+        self._start_time_of = start_time_of
+        self._open = OpenProcesses(proc=proc)
+        self._records = Records(boot_id=boot_id)
+        self._measure = Measure(records=self._records, proc=proc)
+        self._helpers = HelperRows()
+        self._ends = JobEnds()
+        self._ended = EndedRows()
+
+    @property
+    def refused(self) -> str:
+        """Why no process is attributed; empty while all is well."""
+        return self._attribution.refused
+
+    @property
+    def busy_gpus(self) -> set[str]:
+        """The GPUs with a process on them, at the last list. May be read from another thread."""
+        return self._open.gpus
+
+    @property
+    def unattributed_bytes(self) -> dict[str, int]:
         """Memory of processes that belong to no job, at the last list, by GPU."""
+        return self._measure.unattributed_bytes
 
     def take(self, sample: Sample) -> Changes:
         """Takes one sample of the sampler."""
+        changes = self._take(sample)
+        changes.rows = [self._marked(row) for row in changes.rows]
+        self._ended.note(changes.rows)
+        for attempt in self._attribution.newly_several():
+            changes.rows += self._ended.take_several(attempt)
+        return changes
+
+    def everything(self) -> list[PeakRow]:
+        """All rows as they stand, for the moment before the agent stops."""
+        return self._records.everything()
+
+    def find(self, pid: int, start_ticks: int, gpu_uuid: str) -> GpuPlace | None:
+        """Of which GPU and process a helper's report is (OpenProcesses.find); None too while NVML's pids are not the kernel's here."""
+        return None if self.refused else self._open.find(pid, start_ticks, gpu_uuid)
+
+    def hear(self, sample: HelperSample) -> Changes:
+        """Takes what a process says of itself. Its prediction is a hint, worth as much as its environment."""
+        uuid, process, report = sample.gpu.uuid, sample.process, sample.report
+        if self._open.owner_of(uuid, process) is None:
+            return Changes()
+        self._attribution.hint(gpu_uuid=uuid, process=process, prediction=report.prediction, training=report.training)
+        owner = self._attribution.owner_of(gpu_uuid=uuid, process=process)
+        self._take_in(uuid, process, owner)
+        key = self._records.key_of(uuid, owner, process, HELPER)
+        return Changes(rows=self._helpers.take(sample, key, uid=owner.uid, flags=self._flags_of(owner)))
+
+    def _take(self, sample: Sample) -> Changes:
         match sample:
             case DeviceSample():
-                self._devices.setdefault(sample.gpu.uuid, DeviceMemory()).see(sample.used_bytes)
+                self._measure.see_device(sample)
                 return Changes()
             case ReadFailed():
-                for record in self._records_on(sample.gpu.uuid):
+                for record in self._records.on(sample.gpu.uuid):
                     record.gaps += 1
                 return Changes()
             case GpuGone():
                 return self._gpu_gone(sample)
             case ProcessSample():
                 return self._processes(sample)
-
-    def everything(self) -> list[PeakRow]:
-        """All rows as they stand, for the moment before the agent stops."""
-        records = (record for records in self._records.values() for record in records.values())
-        return [record.row() for record in records if record.peak_bytes]
+            case XidSample():
+                return self._xid(sample)
+            case AccountingSample():
+                return self._accounted(sample)
 
     def _processes(self, sample: ProcessSample) -> Changes:
         uuid = sample.gpu.uuid
-        present = {self._identify(uuid, process.pid): process for process in sample.processes}
-        owners = {process: self._attribution.owner_of(gpu_uuid=uuid, process=process) for process in present}
+        present = {self._open.identify(uuid, process.pid): process for process in sample.processes}
+        owners = self._attribution.owners_on(uuid, present)
         for process, owner in owners.items():
             self._take_in(uuid, process, owner)
-        self._measure(sample, present, owners)
-        self.unattributed_bytes[uuid] = sum(present[process].used_bytes or 0 for process, owner in owners.items() if not owner.job)
-        ended = [process for process in self._on(uuid) if process not in present and self._has_left(uuid, process)]
-        return self._close(sample.gpu, ended, sample.time)
+        self._measure.see_list(sample, present, owners)
+        self._flag_several(uuid)
+        return self._close(sample, self._open.missing(uuid, present), card_was_full=self._measure.card_was_full(sample))
 
     def _take_in(self, uuid: str, process: ProcessId, owner: Owner) -> None:
         """Opens a process, or hands it to the owner that a late drop-in file names: what it was held under ends here."""
-        before = self._open.get((uuid, process))
-        if before and before.owner == owner:
-            before.misses = 0
-            return
-        self._open[uuid, process] = _Open(owner)
-        if before and before.owner.attempt != owner.attempt:
-            self._end_records(uuid, before.owner.attempt, process)
-            if uuid not in self._gpus_of(before.owner.attempt):
-                self._end_records(uuid, before.owner.attempt, WHOLE_JOB)
+        left = self._open.take_in(uuid, process, owner)
+        if left:
+            self._records.end(uuid, left, process)
+            if not self._open.trains_on(uuid, left):
+                self._records.end(uuid, left, WHOLE_JOB)
 
-    def _identify(self, uuid: str, pid: int) -> ProcessId:
-        """A process that /proc no longer shows but NVML still lists is the one that had this pid at the last list."""
-        start_ticks = self._proc.start_ticks(pid)
-        if start_ticks is not None:
-            return ProcessId(pid, start_ticks)
-        return next((process for process in self._on(uuid) if process.pid == pid), ProcessId(pid, 0))
-
-    def _measure(self, sample: ProcessSample, present: dict[ProcessId, GpuProcess], owners: dict[ProcessId, Owner]) -> None:
-        device = self._devices.setdefault(sample.gpu.uuid, DeviceMemory()).held_by(frozenset(present))
-        for process, seen in present.items():
-            alone_bytes = device if len(present) == 1 else None
-            self._see(sample, owners[process], process, (seen.used_bytes,), alone_bytes)
-        jobs: dict[Attempt, list[ProcessId]] = {}
-        for process, owner in owners.items():
-            if owner.job:
-                jobs.setdefault(owner.attempt, []).append(process)
-        for processes in jobs.values():
-            alone_bytes = device if len(processes) == len(present) else None
-            used = tuple(present[process].used_bytes for process in processes)
-            self._see(sample, owners[processes[0]], WHOLE_JOB, used, alone_bytes)
-
-    def _see(self, sample: ProcessSample, owner: Owner, process: ProcessId, used: tuple[int | None, ...], alone_bytes: int | None) -> None:
-        """Takes the sum of `used`; where a figure is not available, the whole GPU's, if nobody else is on it (`alone_bytes`)."""
-        known = [number for number in used if number is not None]
-        if len(known) == len(used):
-            self._record(sample, owner, process, "sampled", sum(known))
-        elif alone_bytes is not None:
-            self._record(sample, owner, process, "device", alone_bytes)
-        elif record := self._records.get(sample.gpu.uuid, {}).get(self._key(sample.gpu.uuid, owner, process, "sampled")):
-            record.gaps += 1
-
-    def _record(self, sample: ProcessSample, owner: Owner, process: ProcessId, source: str, used_bytes: int) -> None:
-        key = self._key(sample.gpu.uuid, owner, process, source)
-        records = self._records.setdefault(sample.gpu.uuid, {})
-        if key not in records:
-            records[key] = Record(
-                key=key,
-                gpu=sample.gpu,
-                uid=owner.uid,
-                peak_bytes=used_bytes,
-                peak_time=sample.time,
-                first_time=sample.time,
-                last_time=sample.time,
-                flags=NO_FLAGS if owner.job else Flag.UNATTRIBUTED,
-            )
-        records[key].see(used_bytes=used_bytes, time=sample.time)
-
-    def _key(self, uuid: str, owner: Owner, process: ProcessId, source: str) -> PeakKey:
-        return PeakKey(
-            cluster=owner.cluster,
-            boot_id=self._boot_id,
-            gpu_uuid=uuid,
-            job=owner.job,
-            restart=owner.restart,
-            prediction=owner.prediction,
-            pid=process.pid,
-            pid_start_ticks=process.start_ticks,
-            source=source,
-        )
-
-    def _has_left(self, uuid: str, process: ProcessId) -> bool:
-        state = self._open[uuid, process]
-        state.misses += 1
-        return state.misses >= ENDED_AFTER_MISSES or self._proc.start_ticks(process.pid) != process.start_ticks
-
-    def _gpu_gone(self, sample: GpuGone) -> Changes:
-        ended = self._on(sample.gpu.uuid)
-        for process in ended:
-            self._cut_off.add(self._open[sample.gpu.uuid, process].owner.attempt)
-        for record in self._records_on(sample.gpu.uuid):
-            record.flags |= Flag.TRUNCATED
-        self._devices.pop(sample.gpu.uuid, None)
-        self.unattributed_bytes.pop(sample.gpu.uuid, None)
-        return self._close(sample.gpu, ended, sample.time)
-
-    def _close(self, gpu: Gpu, ended: list[ProcessId], now: float) -> Changes:
-        """Ends these processes and, with its last process, a job; then says what is worth writing."""
-        owners: dict[Attempt, Owner] = {}
-        for process in ended:
-            owner = self._open.pop((gpu.uuid, process)).owner
-            owners[owner.attempt] = owner
-            self._attribution.forget(gpu_uuid=gpu.uuid, process=process)
-            self._end_records(gpu.uuid, owner.attempt, process)
+    def _xid(self, sample: XidSample) -> Changes:
         changes = Changes()
-        for attempt, owner in owners.items():
-            left = self._gpus_of(attempt)
-            if gpu.uuid not in left:
-                self._end_records(gpu.uuid, attempt, WHOLE_JOB)
-            if not left:
-                changes.events += self._job_ended(owner, now)
-        changes.rows = [row for record in self._records_on(gpu.uuid) if (row := record.to_write(now))]
-        self._records[gpu.uuid] = {record.key: record for record in self._records_on(gpu.uuid) if not record.ended}
+        for record in self._records.lately_on(sample.gpu.uuid, sample.moment):
+            record.see_xid(sample.xid)
+            if row := record.to_write(sample.moment):
+                changes.rows.append(row)
         return changes
 
-    def _end_records(self, uuid: str, attempt: Attempt, process: ProcessId) -> None:
-        for record in self._records_on(uuid):
-            key = record.key
-            if ProcessId(key.pid, key.pid_start_ticks) == process and (key.cluster, key.job, key.restart, key.prediction) == attempt:
-                record.ended = True
+    def _accounted(self, sample: AccountingSample) -> Changes:
+        changes = Changes()
+        records = self._records.lately_on(sample.gpu.uuid, sample.moment)
+        for accounted in sample.processes:
+            for record in records:
+                if is_same_process(accounted, record, self._start_time_of(record.key.pid_start_ticks)):
+                    is_alone = not self._measure.crowds.has(record.key)
+                    changes.rows += accounting_rows(accounted, record, is_alone=is_alone, now=sample.time)
+                    break
+        return changes
 
-    def _job_ended(self, owner: Owner, now: float) -> list[JobEvent]:
-        event = "failed" if owner.attempt in self._cut_off else "finished"
-        self._cut_off.discard(owner.attempt)
-        if not owner.prediction:
-            return []
-        return [JobEvent(cluster=owner.cluster, job=owner.job, restart=owner.restart, prediction=owner.prediction, event=event, time=now)]
+    def _gpu_gone(self, sample: GpuGone) -> Changes:
+        uuid, ended = sample.gpu.uuid, self._open.on(sample.gpu.uuid)
+        for process in ended:
+            if owner := self._open.owner_of(uuid, process):
+                self._ends.cut_off(owner.attempt)
+        for record in self._records.on(uuid):
+            record.flags |= Flag.TRUNCATED
+        self._helpers.cut_off(uuid)
+        self._measure.forget(uuid)
+        return self._close(sample, ended, card_was_full=None)
 
-    def _gpus_of(self, attempt: Attempt) -> set[str]:
-        return {uuid for (uuid, _), state in self._open.items() if state.owner.attempt == attempt}
+    def _close(self, sample: ProcessSample | GpuGone, ended: list[ProcessId], *, card_was_full: bool | None) -> Changes:
+        """Ends these processes and, with its last process, a training and a job; then says what is worth writing."""
+        uuid, owners, helper_rows = sample.gpu.uuid, list[Owner](), list[PeakRow]()
+        for process in ended:
+            owner = self._open.close(uuid, process)
+            owners.append(owner)
+            self._attribution.forget(gpu_uuid=uuid, process=process)
+            self._records.end(uuid, owner.training, process, card_was_full=card_was_full)
+            if self._helpers.ran_out(uuid, process):
+                self._ends.ran_out(owner.attempt)
+            helper_rows += self._helpers.end(uuid, process, flags=self._flags_of(owner))
+        for training in dict.fromkeys(owner.training for owner in owners):
+            if not self._open.trains_on(uuid, training):
+                self._records.end(uuid, training, WHOLE_JOB, card_was_full=card_was_full)
+        return Changes(rows=self._records.take_changed(sample) + helper_rows, events=self._job_ends(owners, sample.time))
 
-    def _on(self, uuid: str) -> list[ProcessId]:
-        return [process for gpu_uuid, process in self._open if gpu_uuid == uuid]
+    def _job_ends(self, left: list[Owner], time: float) -> list[JobEvent]:
+        """The ends of those attempts of which a process has left and none is on any GPU any more."""
+        ended = [owner for owner in {owner.attempt: owner for owner in left}.values() if not self._open.lives(owner.attempt)]
+        return [event for owner in ended if (event := self._ends.event(owner, time))]
 
-    def _records_on(self, uuid: str) -> list[Record]:
-        return list(self._records.get(uuid, {}).values())
+    def _flags_of(self, owner: Owner) -> Flag:
+        flags = NO_FLAGS if owner.job else Flag.UNATTRIBUTED
+        return flags | Flag.SEVERAL if self._attribution.are_several(owner.attempt) else flags
+
+    def _flag_several(self, uuid: str) -> None:
+        """Marks the rows of attempts of which several trainings have been on this node: the peak is not that of the one predicted."""
+        for record in self._records.on(uuid):
+            if self._attribution.are_several(record.key.attempt):
+                record.flags |= Flag.SEVERAL
+
+    def _marked(self, row: PeakRow) -> PeakRow:
+        """The driver's figures of a process that ended before the next training began have come late: they are marked as well."""
+        return replace(row, flags=row.flags | Flag.SEVERAL) if self._attribution.are_several(row.key.attempt) else row

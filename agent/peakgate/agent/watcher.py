@@ -5,20 +5,29 @@ from __future__ import annotations
 import random
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
+from peakgate.agent.changes import Changes
 from peakgate.agent.errors import NvmlError
+from peakgate.agent.helper_reports import FindProcess, HelperSample
+from peakgate.agent.hold import Hold
 from peakgate.agent.nvml import Nvml
-from peakgate.agent.nvml_module import LIB_RM_VERSION_MISMATCH
+from peakgate.agent.pace import jittered
 from peakgate.agent.peaks import JobEvent, PeakRow
+from peakgate.agent.reactions import Reaction
+from peakgate.agent.recorder import Recorder
 from peakgate.agent.sampler import Sampler
+from peakgate.agent.samples import Gpu
 from peakgate.agent.spool import Spool
-from peakgate.agent.tracker import Changes, Tracker
+from peakgate.agent.tracker import Tracker
 
 FIRST_RETRY_SECONDS = 5.0
 LONGEST_RETRY_SECONDS = 300.0
+"""Between two attempts to open NVML, doubled from the first: a driver that is installed later is found within five minutes."""
+HELD_LOOK_SECONDS = 0.2
+"""Between two looks whether a pause is over."""
 MAX_BACKLOG_ROWS = 10_000
 """Rows kept in memory while the spool's disk fails."""
 
@@ -38,6 +47,8 @@ class Watcher:
         stop: threading.Event,
         on_urgent: Callable[[], None] = lambda: None,
         uniform: Callable[[float, float], float] = random.uniform,
+        recorder: Recorder | None = None,
+        reports: Callable[[FindProcess, Mapping[str, Gpu]], Iterable[HelperSample]] = lambda *_: (),
     ) -> None:
         self._nvml = nvml
         self.sampler = sampler
@@ -46,6 +57,11 @@ class Watcher:
         self._stop = stop
         self._on_urgent = on_urgent
         self._uniform = uniform
+        self._recorder = recorder
+        self._reports = reports
+        self._was_up = False
+        self.hold = Hold()
+        """Asks this thread to leave NVML alone for a while."""
         self._backlog: tuple[list[PeakRow], list[JobEvent]] = ([], [])
         self.driver_version = ""
         self.is_up = False
@@ -56,20 +72,19 @@ class Watcher:
         """Whether the library in this process no longer fits the driver: only a new process can load the new one."""
 
     def run(self) -> None:
-        """Watches; opens NVML again with growing waits when it fails as a whole."""
+        """Watches; opens NVML again with growing waits when it fails as a whole, and leaves it alone while it is asked to."""
         wait_seconds = FIRST_RETRY_SECONDS
         while not (self._stop.is_set() or self.driver_replaced):
-            try:
-                self._open()
-                wait_seconds = FIRST_RETRY_SECONDS
-                while not self._stop.wait(self.sampler.wait_seconds()):
-                    self.look()
-            except NvmlError as error:
-                self._nvml_failed(error)
-                self._stop.wait(wait_seconds * self._uniform(0.8, 1.2))
+            if not self.hold.may_take():
+                self._stop.wait(HELD_LOOK_SECONDS)
+                continue
+            error, looks = self._session()
+            if error is None or self.driver_replaced:
+                continue
+            wait_seconds = FIRST_RETRY_SECONDS if looks else wait_seconds
+            if not (error.reaction is Reaction.reopen and looks):
+                self._stop.wait(jittered(wait_seconds, self._uniform))
                 wait_seconds = min(LONGEST_RETRY_SECONDS, 2 * wait_seconds)
-            finally:
-                self._close()
 
     def run_once(self) -> bool:
         """One look; False when NVML is not there."""
@@ -83,29 +98,60 @@ class Watcher:
             self._close()
         return True
 
+    def _session(self) -> tuple[NvmlError | None, int]:
+        """NVML from its opening to its closing; why it failed as a whole, if it did, and how often it was looked at."""
+        looks = 0
+        try:
+            self._open()
+            while not (self._stop.wait(self.sampler.wait_seconds()) or self.hold.is_on):
+                self.look()
+                looks += 1
+        except NvmlError as error:
+            self._nvml_failed(error)
+            return error, looks
+        finally:
+            self._close()
+        return None, looks
+
     def look(self) -> None:
-        """Reads what is due and writes down what it brought."""
-        for sample in self.sampler.poll():
-            self._write(self.tracker.take(sample))
+        """Reads what is due and writes down what it brought, all at once.
+
+        The end of a job and what the driver's accounting says of it come by two samples of one look: were the end written first, it could
+        be sent, and learned from, without the exact peak.
+        """
+        brought = Changes()
+        try:
+            for told in self._reports(self.tracker.find, self.sampler.gpus):
+                brought.add(self.tracker.hear(told))
+            for sample in self.sampler.poll():
+                if self._recorder:
+                    self._recorder.write(sample)
+                brought.add(self.tracker.take(sample))
+        finally:
+            self._write(brought)
 
     def _open(self) -> None:
         self.driver_version = self._nvml.start()
-        self.is_up = True
+        self.is_up = self._was_up = True
+        self.sampler.reopened()
         log.info("nvml open", driver=self.driver_version)
 
     def _close(self) -> None:
         self._write(Changes(rows=self.tracker.everything()))
-        if not self.is_up:
-            return
-        self.is_up = False
+        self.sampler.close()
         try:
-            self._nvml.stop()
+            if self.is_up:
+                self._nvml.stop()
         except NvmlError as error:
             log.warning("nvml not closed", problem=error.message)
+        finally:
+            self.is_up = False
+            self.hold.left()
 
     def _nvml_failed(self, error: NvmlError) -> None:
-        log.error("nvml not available", problem=error.message)
-        self.driver_replaced = error.code == LIB_RM_VERSION_MISMATCH and self.is_up
+        """A driver that does not fit at the first opening never will; one that did fit was replaced, perhaps while we paused."""
+        log.error("nvml not available", problem=str(error))
+        self.driver_replaced = error.reaction is Reaction.new_process and self._was_up
 
     def _write(self, changes: Changes) -> None:
         rows, events = self._backlog

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from peakgate.agent.peaks import JobEvent, PeakRow
 from peakgate.v1 import telemetry_service_pb2 as pb
+from peakgate.v1.times import duration, timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +31,7 @@ def batch_message(*, node: NodeIdentity, rows: Iterable[PeakRow], cluster: str, 
 
 
 def event_message(event: JobEvent) -> pb.ReportJobEventRequest:
-    """A job's end."""
+    """A job's end, as far as this node sees it."""
     return pb.ReportJobEventRequest(
         cluster=event.cluster,
         job=event.job,
@@ -40,13 +39,8 @@ def event_message(event: JobEvent) -> pb.ReportJobEventRequest:
         prediction=event.prediction,
         event=event.event,
         event_time=timestamp(event.time),
+        origin="agent",
     )
-
-
-def timestamp(seconds: float) -> Timestamp:
-    """Seconds since the epoch, to the microsecond, as protobuf's Timestamp."""
-    microseconds = round(seconds * 1e6)
-    return Timestamp(seconds=microseconds // 1_000_000, nanos=microseconds % 1_000_000 * 1000)
 
 
 def _sample(node: str, row: PeakRow) -> pb.PeakSample:
@@ -70,4 +64,17 @@ def _sample(node: str, row: PeakRow) -> pb.PeakSample:
         flags=row.flags.words,
         ended=row.ended,
         uid=max(0, row.uid),
+        step=row.key.step,
+        torch_allocated_bytes=row.allocator.allocated_bytes,
+        torch_reserved_bytes=row.allocator.reserved_bytes,
+        steps_done=row.allocator.steps_done,
+        longest_sequence=row.allocator.longest_sequence,
+        alloc_retries=row.allocator.retries,
+        ooms=row.allocator.ooms,
+        longest_gap=duration(row.longest_gap_seconds),
+        xid=row.xid,
+        phases=[
+            pb.PhasePeak(phase=each.phase, allocated_bytes=each.allocated_bytes, reserved_bytes=each.reserved_bytes)
+            for each in row.allocator.phases
+        ],
     )

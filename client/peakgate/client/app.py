@@ -17,6 +17,7 @@ VERBS = (
     "trace",
     "probe",
     "jobs",
+    "calibration",
     "catalog",
     "schema",
     "serve",

@@ -43,6 +43,8 @@ from peakgate.v1.prediction_service_pb2 import (
     SuggestResponse,
 )
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
+from peakgate.v1.telemetry_service_pb2 import ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
+from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 PREDICT_TIMEOUT_SECONDS = 2.0
@@ -106,6 +108,7 @@ class Client:
     def __init__(self, channel: grpc.Channel, *, predict_timeout_seconds: float, call_timeout_seconds: float) -> None:
         self._predictions = PredictionServiceStub(channel)
         self._catalog = CatalogServiceStub(channel)
+        self._telemetry = TelemetryServiceStub(channel)
         self._predict_timeout_seconds = predict_timeout_seconds
         self._call_timeout_seconds = call_timeout_seconds
 
@@ -188,6 +191,14 @@ class Client:
             if not token:
                 break
         return found[:limit]
+
+    def report_peaks(self, batch: ReportPeaksRequest) -> ReportPeaksResponse:
+        """Reports observed peaks; the answer names every row that was refused. A repeat changes nothing."""
+        return _called(lambda: self._telemetry.ReportPeaks(batch, timeout=self._call_timeout_seconds))
+
+    def report_job_event(self, event: ReportJobEventRequest) -> None:
+        """Reports the start or the end of a job. A repeat changes nothing."""
+        _called(lambda: self._telemetry.ReportJobEvent(event, timeout=self._call_timeout_seconds))
 
     def list_models(self) -> ListModelsResponse:
         """Models that a job may name."""

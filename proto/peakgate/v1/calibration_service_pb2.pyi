@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from peakgate.v1 import prediction_pb2 as _prediction_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -107,6 +108,7 @@ class QuarantinedObservation(_message.Message):
     OBSERVED_BYTES_FIELD_NUMBER: _builtins.int
     PREDICTED_BYTES_FIELD_NUMBER: _builtins.int
     QUARANTINE_TIME_FIELD_NUMBER: _builtins.int
+    OBSERVATION_FIELD_NUMBER: _builtins.int
     prediction: _builtins.str
     """Its prediction."""
     reason: _builtins.str
@@ -121,6 +123,10 @@ class QuarantinedObservation(_message.Message):
     def quarantine_time(self) -> _timestamp_pb2.Timestamp:
         """When it was kept out."""
 
+    @_builtins.property
+    def observation(self) -> _prediction_pb2.Observation:
+        """The attempt and what it rests on."""
+
     def __init__(
         self,
         *,
@@ -130,10 +136,11 @@ class QuarantinedObservation(_message.Message):
         observed_bytes: _builtins.int = ...,
         predicted_bytes: _builtins.int = ...,
         quarantine_time: _timestamp_pb2.Timestamp | None = ...,
+        observation: _prediction_pb2.Observation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["quarantine_time", b"quarantine_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["observation", b"observation", "quarantine_time", b"quarantine_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "observed_bytes", b"observed_bytes", "predicted_bytes", b"predicted_bytes", "prediction", b"prediction", "quarantine_time", b"quarantine_time", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "observation", b"observation", "observed_bytes", b"observed_bytes", "predicted_bytes", b"predicted_bytes", "prediction", b"prediction", "quarantine_time", b"quarantine_time", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -23,9 +23,10 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cpeakgate/v1/prediction.proto\x12\x0bpeakgate.v1\x1a\x1cgoogle/protobuf/struct.proto\"\xcd\x01\n\x04Peak\x12\x12\n\nlive_bytes\x18\x01 \x01(\x03\x12\x17\n\x0f\x61llocated_bytes\x18\x02 \x01(\x03\x12\x16\n\x0ereserved_bytes\x18\x03 \x01(\x03\x12\x14\n\x0c\x64\x65vice_bytes\x18\x04 \x01(\x03\x12\x16\n\x0erequired_bytes\x18\x05 \x01(\x03\x12\x13\n\x0b\x62ound_bytes\x18\x06 \x01(\x03\x12\x12\n\nhost_bytes\x18\x07 \x01(\x03\x12\x10\n\x08\x63overage\x18\x08 \x01(\x01\x12\x17\n\x0foom_probability\x18\t \x01(\x01\"B\n\x08\x43\x61pacity\x12\x0b\n\x03gpu\x18\x01 \x01(\t\x12\x13\n\x0btotal_bytes\x18\x02 \x01(\x03\x12\x14\n\x0cusable_bytes\x18\x03 \x01(\x03\"h\n\nModelFacts\x12\x12\n\nparameters\x18\x01 \x01(\x03\x12\x1c\n\x14trainable_parameters\x18\x02 \x01(\x03\x12(\n saved_activation_bytes_per_layer\x18\x03 \x01(\x03\".\n\x04Rank\x12\x16\n\x0epipeline_stage\x18\x01 \x01(\x03\x12\x0e\n\x06reason\x18\x02 \x01(\t\";\n\nLedgerLine\x12\x10\n\x08\x63\x61tegory\x18\x01 \x01(\t\x12\x0c\n\x04item\x18\x02 \x01(\t\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\"F\n\rTimelinePoint\x12\r\n\x05phase\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\x12\x17\n\x0f\x61llocated_bytes\x18\x03 \x01(\x03\"\xb0\x02\n\nSuggestion\x12\r\n\x05title\x18\x01 \x01(\t\x12\x35\n\x07\x63hanges\x18\x02 \x03(\x0b\x32$.peakgate.v1.Suggestion.ChangesEntry\x12\x13\n\x0b\x62ound_bytes\x18\x03 \x01(\x03\x12\x0c\n\x04\x66its\x18\x04 \x01(\x08\x12\x1a\n\x12relative_step_time\x18\x05 \x01(\x01\x12\x0b\n\x03why\x18\x06 \x01(\t\x12\x16\n\x0eheadroom_bytes\x18\x07 \x01(\x03\x12\x12\n\nconditions\x18\x08 \x03(\t\x12\x0e\n\x06\x61lters\x18\t \x01(\t\x12\x0c\n\x04\x64iff\x18\n \x01(\t\x1a\x46\n\x0c\x43hangesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value:\x02\x38\x01\"H\n\x10\x43\x61librationStamp\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\x14\n\x0cobservations\x18\x03 \x01(\x03\"\x85\x04\n\x0fPredictResponse\x12\x12\n\nprediction\x18\x01 \x01(\t\x12%\n\x07verdict\x18\x02 \x01(\x0e\x32\x14.peakgate.v1.Verdict\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x1f\n\x04peak\x18\x04 \x01(\x0b\x32\x11.peakgate.v1.Peak\x12\'\n\x08\x63\x61pacity\x18\x05 \x01(\x0b\x32\x15.peakgate.v1.Capacity\x12&\n\x05model\x18\x06 \x01(\x0b\x32\x17.peakgate.v1.ModelFacts\x12\x12\n\npeak_phase\x18\x07 \x01(\t\x12\x11\n\toom_phase\x18\x08 \x01(\t\x12\x1f\n\x04rank\x18\t \x01(\x0b\x32\x11.peakgate.v1.Rank\x12\'\n\x06ledger\x18\n \x03(\x0b\x32\x17.peakgate.v1.LedgerLine\x12,\n\x08timeline\x18\x0b \x03(\x0b\x32\x1a.peakgate.v1.TimelinePoint\x12,\n\x0bsuggestions\x18\x0c \x03(\x0b\x32\x17.peakgate.v1.Suggestion\x12\x32\n\x0b\x63\x61libration\x18\r \x01(\x0b\x32\x1d.peakgate.v1.CalibrationStamp\x12\x13\n\x0b\x61ssumptions\x18\x0e \x03(\t\x12\x10\n\x08warnings\x18\x0f \x03(\t\x12\r\n\x05notes\x18\x10 \x03(\t*`\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x11\n\rVERDICT_ADMIT\x10\x01\x12\x12\n\x0eVERDICT_REJECT\x10\x02\x12\x15\n\x11VERDICT_UNDECIDED\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cpeakgate/v1/prediction.proto\x12\x0bpeakgate.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcd\x01\n\x04Peak\x12\x12\n\nlive_bytes\x18\x01 \x01(\x03\x12\x17\n\x0f\x61llocated_bytes\x18\x02 \x01(\x03\x12\x16\n\x0ereserved_bytes\x18\x03 \x01(\x03\x12\x14\n\x0c\x64\x65vice_bytes\x18\x04 \x01(\x03\x12\x16\n\x0erequired_bytes\x18\x05 \x01(\x03\x12\x13\n\x0b\x62ound_bytes\x18\x06 \x01(\x03\x12\x12\n\nhost_bytes\x18\x07 \x01(\x03\x12\x10\n\x08\x63overage\x18\x08 \x01(\x01\x12\x17\n\x0foom_probability\x18\t \x01(\x01\"B\n\x08\x43\x61pacity\x12\x0b\n\x03gpu\x18\x01 \x01(\t\x12\x13\n\x0btotal_bytes\x18\x02 \x01(\x03\x12\x14\n\x0cusable_bytes\x18\x03 \x01(\x03\"h\n\nModelFacts\x12\x12\n\nparameters\x18\x01 \x01(\x03\x12\x1c\n\x14trainable_parameters\x18\x02 \x01(\x03\x12(\n saved_activation_bytes_per_layer\x18\x03 \x01(\x03\".\n\x04Rank\x12\x16\n\x0epipeline_stage\x18\x01 \x01(\x03\x12\x0e\n\x06reason\x18\x02 \x01(\t\";\n\nLedgerLine\x12\x10\n\x08\x63\x61tegory\x18\x01 \x01(\t\x12\x0c\n\x04item\x18\x02 \x01(\t\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\"F\n\rTimelinePoint\x12\r\n\x05phase\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\x12\x17\n\x0f\x61llocated_bytes\x18\x03 \x01(\x03\"\xb0\x02\n\nSuggestion\x12\r\n\x05title\x18\x01 \x01(\t\x12\x35\n\x07\x63hanges\x18\x02 \x03(\x0b\x32$.peakgate.v1.Suggestion.ChangesEntry\x12\x13\n\x0b\x62ound_bytes\x18\x03 \x01(\x03\x12\x0c\n\x04\x66its\x18\x04 \x01(\x08\x12\x1a\n\x12relative_step_time\x18\x05 \x01(\x01\x12\x0b\n\x03why\x18\x06 \x01(\t\x12\x16\n\x0eheadroom_bytes\x18\x07 \x01(\x03\x12\x12\n\nconditions\x18\x08 \x03(\t\x12\x0e\n\x06\x61lters\x18\t \x01(\t\x12\x0c\n\x04\x64iff\x18\n \x01(\t\x1a\x46\n\x0c\x43hangesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value:\x02\x38\x01\"H\n\x10\x43\x61librationStamp\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\x14\n\x0cobservations\x18\x03 \x01(\x03\"\x85\x04\n\x0fPredictResponse\x12\x12\n\nprediction\x18\x01 \x01(\t\x12%\n\x07verdict\x18\x02 \x01(\x0e\x32\x14.peakgate.v1.Verdict\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x1f\n\x04peak\x18\x04 \x01(\x0b\x32\x11.peakgate.v1.Peak\x12\'\n\x08\x63\x61pacity\x18\x05 \x01(\x0b\x32\x15.peakgate.v1.Capacity\x12&\n\x05model\x18\x06 \x01(\x0b\x32\x17.peakgate.v1.ModelFacts\x12\x12\n\npeak_phase\x18\x07 \x01(\t\x12\x11\n\toom_phase\x18\x08 \x01(\t\x12\x1f\n\x04rank\x18\t \x01(\x0b\x32\x11.peakgate.v1.Rank\x12\'\n\x06ledger\x18\n \x03(\x0b\x32\x17.peakgate.v1.LedgerLine\x12,\n\x08timeline\x18\x0b \x03(\x0b\x32\x1a.peakgate.v1.TimelinePoint\x12,\n\x0bsuggestions\x18\x0c \x03(\x0b\x32\x17.peakgate.v1.Suggestion\x12\x32\n\x0b\x63\x61libration\x18\r \x01(\x0b\x32\x1d.peakgate.v1.CalibrationStamp\x12\x13\n\x0b\x61ssumptions\x18\x0e \x03(\t\x12\x10\n\x08warnings\x18\x0f \x03(\t\x12\r\n\x05notes\x18\x10 \x03(\t\"\xf9\x02\n\x0bObservation\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0f\n\x07restart\x18\x02 \x01(\x03\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0e\n\x06source\x18\x04 \x01(\t\x12\x12\n\nconfidence\x18\x05 \x01(\t\x12\x0e\n\x06origin\x18\x06 \x01(\t\x12\x0c\n\x04node\x18\x07 \x01(\t\x12\x10\n\x08gpu_uuid\x18\x08 \x01(\t\x12\x16\n\x0eobserved_bytes\x18\t \x01(\x03\x12\x17\n\x0fpredicted_bytes\x18\n \x01(\x03\x12\x13\n\x0blower_bytes\x18\x0b \x01(\x03\x12\x13\n\x0bupper_bytes\x18\x0c \x01(\x03\x12\x12\n\nsteps_done\x18\r \x01(\x03\x12\x18\n\x10longest_sequence\x18\x0e \x01(\x03\x12\x0f\n\x07learned\x18\x0f \x01(\x08\x12\x0e\n\x06reason\x18\x10 \x01(\t\x12\x0f\n\x07message\x18\x11 \x01(\t\x12/\n\x0b\x66inish_time\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*`\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x11\n\rVERDICT_ADMIT\x10\x01\x12\x12\n\x0eVERDICT_REJECT\x10\x02\x12\x15\n\x11VERDICT_UNDECIDED\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,26 +35,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SUGGESTION_CHANGESENTRY']._loaded_options = None
   _globals['_SUGGESTION_CHANGESENTRY']._serialized_options = b'8\001'
-  _globals['_VERDICT']._serialized_start=1539
-  _globals['_VERDICT']._serialized_end=1635
-  _globals['_PEAK']._serialized_start=76
-  _globals['_PEAK']._serialized_end=281
-  _globals['_CAPACITY']._serialized_start=283
-  _globals['_CAPACITY']._serialized_end=349
-  _globals['_MODELFACTS']._serialized_start=351
-  _globals['_MODELFACTS']._serialized_end=455
-  _globals['_RANK']._serialized_start=457
-  _globals['_RANK']._serialized_end=503
-  _globals['_LEDGERLINE']._serialized_start=505
-  _globals['_LEDGERLINE']._serialized_end=564
-  _globals['_TIMELINEPOINT']._serialized_start=566
-  _globals['_TIMELINEPOINT']._serialized_end=636
-  _globals['_SUGGESTION']._serialized_start=639
-  _globals['_SUGGESTION']._serialized_end=943
-  _globals['_SUGGESTION_CHANGESENTRY']._serialized_start=873
-  _globals['_SUGGESTION_CHANGESENTRY']._serialized_end=943
-  _globals['_CALIBRATIONSTAMP']._serialized_start=945
-  _globals['_CALIBRATIONSTAMP']._serialized_end=1017
-  _globals['_PREDICTRESPONSE']._serialized_start=1020
-  _globals['_PREDICTRESPONSE']._serialized_end=1537
+  _globals['_VERDICT']._serialized_start=1952
+  _globals['_VERDICT']._serialized_end=2048
+  _globals['_PEAK']._serialized_start=109
+  _globals['_PEAK']._serialized_end=314
+  _globals['_CAPACITY']._serialized_start=316
+  _globals['_CAPACITY']._serialized_end=382
+  _globals['_MODELFACTS']._serialized_start=384
+  _globals['_MODELFACTS']._serialized_end=488
+  _globals['_RANK']._serialized_start=490
+  _globals['_RANK']._serialized_end=536
+  _globals['_LEDGERLINE']._serialized_start=538
+  _globals['_LEDGERLINE']._serialized_end=597
+  _globals['_TIMELINEPOINT']._serialized_start=599
+  _globals['_TIMELINEPOINT']._serialized_end=669
+  _globals['_SUGGESTION']._serialized_start=672
+  _globals['_SUGGESTION']._serialized_end=976
+  _globals['_SUGGESTION_CHANGESENTRY']._serialized_start=906
+  _globals['_SUGGESTION_CHANGESENTRY']._serialized_end=976
+  _globals['_CALIBRATIONSTAMP']._serialized_start=978
+  _globals['_CALIBRATIONSTAMP']._serialized_end=1050
+  _globals['_PREDICTRESPONSE']._serialized_start=1053
+  _globals['_PREDICTRESPONSE']._serialized_end=1570
+  _globals['_OBSERVATION']._serialized_start=1573
+  _globals['_OBSERVATION']._serialized_end=1950
 # @@protoc_insertion_point(module_scope)

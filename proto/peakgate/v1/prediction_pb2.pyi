@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
@@ -464,3 +465,95 @@ class PredictResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PredictResponse: _TypeAlias = PredictResponse  # noqa: Y015
+
+@_typing.final
+class Observation(_message.Message):
+    """What was made of one attempt of a job: its worst GPU, and what that says of the need."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_FIELD_NUMBER: _builtins.int
+    RESTART_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    NODE_FIELD_NUMBER: _builtins.int
+    GPU_UUID_FIELD_NUMBER: _builtins.int
+    OBSERVED_BYTES_FIELD_NUMBER: _builtins.int
+    PREDICTED_BYTES_FIELD_NUMBER: _builtins.int
+    LOWER_BYTES_FIELD_NUMBER: _builtins.int
+    UPPER_BYTES_FIELD_NUMBER: _builtins.int
+    STEPS_DONE_FIELD_NUMBER: _builtins.int
+    LONGEST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    LEARNED_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    FINISH_TIME_FIELD_NUMBER: _builtins.int
+    job: _builtins.str
+    """Job id at the scheduler."""
+    restart: _builtins.int
+    """How many times the job was restarted."""
+    kind: _builtins.str
+    """exact, lower (the need is at least lower_bytes), upper (at most upper_bytes, where the card ended the growth) or dropped."""
+    source: _builtins.str
+    """What the figure rests on: accounting sampled device torch slurm prometheus, joined by + where two do; empty: nothing was seen."""
+    confidence: _builtins.str
+    """A accounting, B helper and samples agree, C a sampled staircase, D sampled otherwise or imported, X none of these."""
+    origin: _builtins.str
+    """Who reported it: agent, sacct or prometheus."""
+    node: _builtins.str
+    """The node of the worst GPU."""
+    gpu_uuid: _builtins.str
+    """The worst GPU's UUID."""
+    observed_bytes: _builtins.int
+    """Its device peak."""
+    predicted_bytes: _builtins.int
+    """The device peak that was predicted; of a capped job for its longest sequence."""
+    lower_bytes: _builtins.int
+    """The lower end of the need."""
+    upper_bytes: _builtins.int
+    """The upper end of the need; 0: none."""
+    steps_done: _builtins.int
+    """Optimizer steps that the in-process helper counted."""
+    longest_sequence: _builtins.int
+    """Tokens of the longest sequence that the in-process helper saw."""
+    learned: _builtins.bool
+    """Whether the margin learned from it."""
+    reason: _builtins.str
+    """Why it is not exact or was kept out; an upper-case word."""
+    message: _builtins.str
+    """The same as a line for a person."""
+    @_builtins.property
+    def finish_time(self) -> _timestamp_pb2.Timestamp:
+        """When the attempt ended."""
+
+    def __init__(
+        self,
+        *,
+        job: _builtins.str = ...,
+        restart: _builtins.int = ...,
+        kind: _builtins.str = ...,
+        source: _builtins.str = ...,
+        confidence: _builtins.str = ...,
+        origin: _builtins.str = ...,
+        node: _builtins.str = ...,
+        gpu_uuid: _builtins.str = ...,
+        observed_bytes: _builtins.int = ...,
+        predicted_bytes: _builtins.int = ...,
+        lower_bytes: _builtins.int = ...,
+        upper_bytes: _builtins.int = ...,
+        steps_done: _builtins.int = ...,
+        longest_sequence: _builtins.int = ...,
+        learned: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+        message: _builtins.str = ...,
+        finish_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["finish_time", b"finish_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "finish_time", b"finish_time", "gpu_uuid", b"gpu_uuid", "job", b"job", "kind", b"kind", "learned", b"learned", "longest_sequence", b"longest_sequence", "lower_bytes", b"lower_bytes", "message", b"message", "node", b"node", "observed_bytes", b"observed_bytes", "origin", b"origin", "predicted_bytes", b"predicted_bytes", "reason", b"reason", "restart", b"restart", "source", b"source", "steps_done", b"steps_done", "upper_bytes", b"upper_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Observation: _TypeAlias = Observation  # noqa: Y015

@@ -260,6 +260,7 @@ class GetPredictionResponse(_message.Message):
     PREDICTION_FIELD_NUMBER: _builtins.int
     JOB_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
+    OBSERVATIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def prediction(self) -> _prediction_pb2.PredictResponse:
         """The answer, recomputed from the stored job with the current model."""
@@ -272,16 +273,21 @@ class GetPredictionResponse(_message.Message):
     def stored(self) -> Global___PredictionSummary:
         """The line of the list, as it was stored."""
 
+    @_builtins.property
+    def observations(self) -> _containers.RepeatedCompositeFieldContainer[_prediction_pb2.Observation]:
+        """What was made of each attempt that ended, the newest first."""
+
     def __init__(
         self,
         *,
         prediction: _prediction_pb2.PredictResponse | None = ...,
         job: _training_job_pb2.TrainingJob | None = ...,
         stored: Global___PredictionSummary | None = ...,
+        observations: _abc.Iterable[_prediction_pb2.Observation] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "prediction", b"prediction", "stored", b"stored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "prediction", b"prediction", "stored", b"stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "observations", b"observations", "prediction", b"prediction", "stored", b"stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -362,6 +368,7 @@ class PredictionSummary(_message.Message):
     OBSERVED_DEVICE_BYTES_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     MODEL_VERSION_FIELD_NUMBER: _builtins.int
+    OBSERVATION_FIELD_NUMBER: _builtins.int
     prediction: _builtins.str
     """Its name, predictions/…."""
     job_name: _builtins.str
@@ -373,7 +380,7 @@ class PredictionSummary(_message.Message):
     observed_device_bytes: _builtins.int
     """The highest device peak that agents reported; 0: none yet."""
     state: _builtins.str
-    """running finished oom failed, or empty while nothing was seen."""
+    """running finished oom failed cancelled, or empty while nothing was seen."""
     model_version: _builtins.str
     """Version of the memory model."""
     @_builtins.property
@@ -392,6 +399,10 @@ class PredictionSummary(_message.Message):
     def calibration(self) -> _prediction_pb2.CalibrationStamp:
         """The calibration that made the bound."""
 
+    @_builtins.property
+    def observation(self) -> _prediction_pb2.Observation:
+        """What was made of its newest attempt that ended; unset: none has."""
+
     def __init__(
         self,
         *,
@@ -406,10 +417,11 @@ class PredictionSummary(_message.Message):
         observed_device_bytes: _builtins.int = ...,
         state: _builtins.str = ...,
         model_version: _builtins.str = ...,
+        observation: _prediction_pb2.Observation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "capacity", b"capacity", "create_time", b"create_time", "peak", b"peak"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "capacity", b"capacity", "create_time", b"create_time", "observation", b"observation", "peak", b"peak"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "capacity", b"capacity", "create_time", b"create_time", "job_name", b"job_name", "model_version", b"model_version", "observed_device_bytes", b"observed_device_bytes", "peak", b"peak", "prediction", b"prediction", "reason", b"reason", "state", b"state", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "capacity", b"capacity", "create_time", b"create_time", "job_name", b"job_name", "model_version", b"model_version", "observation", b"observation", "observed_device_bytes", b"observed_device_bytes", "peak", b"peak", "prediction", b"prediction", "reason", b"reason", "state", b"state", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#peakgate/v1/telemetry_service.proto\x12\x0bpeakgate.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"i\n\x08NodeInfo\x12\x0f\n\x07\x63luster\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x03 \x01(\t\x12\x15\n\ragent_version\x18\x04 \x01(\t\x12\x16\n\x0e\x64river_version\x18\x05 \x01(\t\"\xe8\x03\n\nPeakSample\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x10\n\x08gpu_uuid\x18\x02 \x01(\t\x12\x10\n\x08gpu_name\x18\x03 \x01(\t\x12\x17\n\x0fgpu_total_bytes\x18\x04 \x01(\x03\x12\x0b\n\x03job\x18\x05 \x01(\t\x12\x0f\n\x07restart\x18\x06 \x01(\x03\x12\x12\n\nprediction\x18\x07 \x01(\t\x12\x0b\n\x03pid\x18\x08 \x01(\x03\x12\x17\n\x0fpid_start_ticks\x18\t \x01(\x03\x12\x12\n\npeak_bytes\x18\n \x01(\x01\x12\x0e\n\x06source\x18\x0b \x01(\t\x12\x1d\n\x15torch_allocated_bytes\x18\x0c \x01(\x03\x12\x1c\n\x14torch_reserved_bytes\x18\r \x01(\x03\x12.\n\nfirst_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tlast_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tpeak_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07samples\x18\x11 \x01(\x03\x12\x0c\n\x04gaps\x18\x12 \x01(\x03\x12\r\n\x05\x66lags\x18\x13 \x03(\t\x12\r\n\x05\x65nded\x18\x14 \x01(\x08\x12\x0b\n\x03uid\x18\x15 \x01(\x03\"=\n\x0bRefusedPeak\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"s\n\x12ReportPeaksRequest\x12#\n\x04node\x18\x01 \x01(\x0b\x32\x15.peakgate.v1.NodeInfo\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12&\n\x05peaks\x18\x03 \x03(\x0b\x32\x17.peakgate.v1.PeakSample\"\xc3\x01\n\x13ReportPeaksResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x0e\n\x06stored\x18\x02 \x01(\x05\x12)\n\x07refused\x18\x03 \x03(\x0b\x32\x18.peakgate.v1.RefusedPeak\x12.\n\x0bretry_after\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0bserver_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"D\n\x12StreamPeaksRequest\x12.\n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x1f.peakgate.v1.ReportPeaksRequest\"D\n\x13StreamPeaksResponse\x12-\n\x03\x61\x63k\x18\x01 \x01(\x0b\x32 .peakgate.v1.ReportPeaksResponse\"\xbf\x01\n\x15ReportJobEventRequest\x12\x0f\n\x07\x63luster\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\x0f\n\x07restart\x18\x03 \x01(\x03\x12\x12\n\nprediction\x18\x04 \x01(\t\x12\r\n\x05\x65vent\x18\x05 \x01(\t\x12.\n\nevent_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\texit_code\x18\x07 \x01(\x05H\x00\x88\x01\x01\x42\x0c\n\n_exit_code\"\x18\n\x16ReportJobEventResponse2\x95\x02\n\x10TelemetryService\x12P\n\x0bReportPeaks\x12\x1f.peakgate.v1.ReportPeaksRequest\x1a .peakgate.v1.ReportPeaksResponse\x12T\n\x0bStreamPeaks\x12\x1f.peakgate.v1.StreamPeaksRequest\x1a .peakgate.v1.StreamPeaksResponse(\x01\x30\x01\x12Y\n\x0eReportJobEvent\x12\".peakgate.v1.ReportJobEventRequest\x1a#.peakgate.v1.ReportJobEventResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#peakgate/v1/telemetry_service.proto\x12\x0bpeakgate.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"i\n\x08NodeInfo\x12\x0f\n\x07\x63luster\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x03 \x01(\t\x12\x15\n\ragent_version\x18\x04 \x01(\t\x12\x16\n\x0e\x64river_version\x18\x05 \x01(\t\"K\n\tPhasePeak\x12\r\n\x05phase\x18\x01 \x01(\t\x12\x17\n\x0f\x61llocated_bytes\x18\x02 \x01(\x03\x12\x16\n\x0ereserved_bytes\x18\x03 \x01(\x03\"\xae\x05\n\nPeakSample\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x10\n\x08gpu_uuid\x18\x02 \x01(\t\x12\x10\n\x08gpu_name\x18\x03 \x01(\t\x12\x17\n\x0fgpu_total_bytes\x18\x04 \x01(\x03\x12\x0b\n\x03job\x18\x05 \x01(\t\x12\x0f\n\x07restart\x18\x06 \x01(\x03\x12\x12\n\nprediction\x18\x07 \x01(\t\x12\x0b\n\x03pid\x18\x08 \x01(\x03\x12\x17\n\x0fpid_start_ticks\x18\t \x01(\x03\x12\x12\n\npeak_bytes\x18\n \x01(\x01\x12\x0e\n\x06source\x18\x0b \x01(\t\x12\x1d\n\x15torch_allocated_bytes\x18\x0c \x01(\x03\x12\x1c\n\x14torch_reserved_bytes\x18\r \x01(\x03\x12.\n\nfirst_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tlast_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tpeak_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07samples\x18\x11 \x01(\x03\x12\x0c\n\x04gaps\x18\x12 \x01(\x03\x12\r\n\x05\x66lags\x18\x13 \x03(\t\x12\r\n\x05\x65nded\x18\x14 \x01(\x08\x12\x0b\n\x03uid\x18\x15 \x01(\x03\x12\x0c\n\x04step\x18\x16 \x01(\t\x12\x12\n\nsteps_done\x18\x17 \x01(\x03\x12\x18\n\x10longest_sequence\x18\x18 \x01(\x03\x12\x15\n\ralloc_retries\x18\x19 \x01(\x03\x12\x0c\n\x04ooms\x18\x1a \x01(\x03\x12.\n\x0blongest_gap\x18\x1b \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0b\n\x03xid\x18\x1c \x01(\x03\x12&\n\x06phases\x18\x1d \x03(\x0b\x32\x16.peakgate.v1.PhasePeak\"=\n\x0bRefusedPeak\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"s\n\x12ReportPeaksRequest\x12#\n\x04node\x18\x01 \x01(\x0b\x32\x15.peakgate.v1.NodeInfo\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12&\n\x05peaks\x18\x03 \x03(\x0b\x32\x17.peakgate.v1.PeakSample\"\xc3\x01\n\x13ReportPeaksResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x0e\n\x06stored\x18\x02 \x01(\x05\x12)\n\x07refused\x18\x03 \x03(\x0b\x32\x18.peakgate.v1.RefusedPeak\x12.\n\x0bretry_after\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0bserver_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"D\n\x12StreamPeaksRequest\x12.\n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x1f.peakgate.v1.ReportPeaksRequest\"D\n\x13StreamPeaksResponse\x12-\n\x03\x61\x63k\x18\x01 \x01(\x0b\x32 .peakgate.v1.ReportPeaksResponse\"\xef\x01\n\x15ReportJobEventRequest\x12\x0f\n\x07\x63luster\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\x0f\n\x07restart\x18\x03 \x01(\x03\x12\x12\n\nprediction\x18\x04 \x01(\t\x12\r\n\x05\x65vent\x18\x05 \x01(\t\x12.\n\nevent_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\texit_code\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x06signal\x18\x08 \x01(\x05H\x01\x88\x01\x01\x12\x0e\n\x06origin\x18\t \x01(\tB\x0c\n\n_exit_codeB\t\n\x07_signal\"\x18\n\x16ReportJobEventResponse2\x95\x02\n\x10TelemetryService\x12P\n\x0bReportPeaks\x12\x1f.peakgate.v1.ReportPeaksRequest\x1a .peakgate.v1.ReportPeaksResponse\x12T\n\x0bStreamPeaks\x12\x1f.peakgate.v1.StreamPeaksRequest\x1a .peakgate.v1.StreamPeaksResponse(\x01\x30\x01\x12Y\n\x0eReportJobEvent\x12\".peakgate.v1.ReportJobEventRequest\x1a#.peakgate.v1.ReportJobEventResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,22 +35,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_NODEINFO']._serialized_start=117
   _globals['_NODEINFO']._serialized_end=222
-  _globals['_PEAKSAMPLE']._serialized_start=225
-  _globals['_PEAKSAMPLE']._serialized_end=713
-  _globals['_REFUSEDPEAK']._serialized_start=715
-  _globals['_REFUSEDPEAK']._serialized_end=776
-  _globals['_REPORTPEAKSREQUEST']._serialized_start=778
-  _globals['_REPORTPEAKSREQUEST']._serialized_end=893
-  _globals['_REPORTPEAKSRESPONSE']._serialized_start=896
-  _globals['_REPORTPEAKSRESPONSE']._serialized_end=1091
-  _globals['_STREAMPEAKSREQUEST']._serialized_start=1093
-  _globals['_STREAMPEAKSREQUEST']._serialized_end=1161
-  _globals['_STREAMPEAKSRESPONSE']._serialized_start=1163
-  _globals['_STREAMPEAKSRESPONSE']._serialized_end=1231
-  _globals['_REPORTJOBEVENTREQUEST']._serialized_start=1234
-  _globals['_REPORTJOBEVENTREQUEST']._serialized_end=1425
-  _globals['_REPORTJOBEVENTRESPONSE']._serialized_start=1427
-  _globals['_REPORTJOBEVENTRESPONSE']._serialized_end=1451
-  _globals['_TELEMETRYSERVICE']._serialized_start=1454
-  _globals['_TELEMETRYSERVICE']._serialized_end=1731
+  _globals['_PHASEPEAK']._serialized_start=224
+  _globals['_PHASEPEAK']._serialized_end=299
+  _globals['_PEAKSAMPLE']._serialized_start=302
+  _globals['_PEAKSAMPLE']._serialized_end=988
+  _globals['_REFUSEDPEAK']._serialized_start=990
+  _globals['_REFUSEDPEAK']._serialized_end=1051
+  _globals['_REPORTPEAKSREQUEST']._serialized_start=1053
+  _globals['_REPORTPEAKSREQUEST']._serialized_end=1168
+  _globals['_REPORTPEAKSRESPONSE']._serialized_start=1171
+  _globals['_REPORTPEAKSRESPONSE']._serialized_end=1366
+  _globals['_STREAMPEAKSREQUEST']._serialized_start=1368
+  _globals['_STREAMPEAKSREQUEST']._serialized_end=1436
+  _globals['_STREAMPEAKSRESPONSE']._serialized_start=1438
+  _globals['_STREAMPEAKSRESPONSE']._serialized_end=1506
+  _globals['_REPORTJOBEVENTREQUEST']._serialized_start=1509
+  _globals['_REPORTJOBEVENTREQUEST']._serialized_end=1748
+  _globals['_REPORTJOBEVENTRESPONSE']._serialized_start=1750
+  _globals['_REPORTJOBEVENTRESPONSE']._serialized_end=1774
+  _globals['_TELEMETRYSERVICE']._serialized_start=1777
+  _globals['_TELEMETRYSERVICE']._serialized_end=2054
 # @@protoc_insertion_point(module_scope)

@@ -59,8 +59,38 @@ class NodeInfo(_message.Message):
 Global___NodeInfo: _TypeAlias = NodeInfo  # noqa: Y015
 
 @_typing.final
+class PhasePeak(_message.Message):
+    """The allocator's peaks in one phase of the step."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PHASE_FIELD_NUMBER: _builtins.int
+    ALLOCATED_BYTES_FIELD_NUMBER: _builtins.int
+    RESERVED_BYTES_FIELD_NUMBER: _builtins.int
+    phase: _builtins.str
+    """load forward loss backward optimizer evaluate save."""
+    allocated_bytes: _builtins.int
+    """torch.cuda.max_memory_allocated in this phase."""
+    reserved_bytes: _builtins.int
+    """torch.cuda.max_memory_reserved in this phase."""
+    def __init__(
+        self,
+        *,
+        phase: _builtins.str = ...,
+        allocated_bytes: _builtins.int = ...,
+        reserved_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocated_bytes", b"allocated_bytes", "phase", b"phase", "reserved_bytes", b"reserved_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PhasePeak: _TypeAlias = PhasePeak  # noqa: Y015
+
+@_typing.final
 class PeakSample(_message.Message):
-    """The highest memory of one process on one GPU, as far as it was seen."""
+    """The highest memory of one process on one GPU, as far as one source saw it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -85,6 +115,14 @@ class PeakSample(_message.Message):
     FLAGS_FIELD_NUMBER: _builtins.int
     ENDED_FIELD_NUMBER: _builtins.int
     UID_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    STEPS_DONE_FIELD_NUMBER: _builtins.int
+    LONGEST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    ALLOC_RETRIES_FIELD_NUMBER: _builtins.int
+    OOMS_FIELD_NUMBER: _builtins.int
+    LONGEST_GAP_FIELD_NUMBER: _builtins.int
+    XID_FIELD_NUMBER: _builtins.int
+    PHASES_FIELD_NUMBER: _builtins.int
     node: _builtins.str
     """The node that the process runs on; it must be the reporting node."""
     gpu_uuid: _builtins.str
@@ -106,7 +144,7 @@ class PeakSample(_message.Message):
     peak_bytes: _builtins.float
     """The highest device memory. Not a number is refused."""
     source: _builtins.str
-    """sampled accounting torch device."""
+    """sampled accounting torch device; of an import slurm prometheus."""
     torch_allocated_bytes: _builtins.int
     """torch.cuda.max_memory_allocated, when the in-process helper reports."""
     torch_reserved_bytes: _builtins.int
@@ -119,6 +157,18 @@ class PeakSample(_message.Message):
     """Whether the process has ended."""
     uid: _builtins.int
     """The user that owns the process."""
+    step: _builtins.str
+    """The step or process group of a job that runs several trainings; empty: the job runs one."""
+    steps_done: _builtins.int
+    """Optimizer steps that the in-process helper has counted."""
+    longest_sequence: _builtins.int
+    """Tokens of the longest sequence that the in-process helper has seen."""
+    alloc_retries: _builtins.int
+    """Times that the caching allocator freed its cache and tried again."""
+    ooms: _builtins.int
+    """Out-of-memory errors that the caching allocator has raised."""
+    xid: _builtins.int
+    """The highest Xid error of this GPU while the process lived; 0: none."""
     @_builtins.property
     def first_time(self) -> _timestamp_pb2.Timestamp:
         """First time it was seen."""
@@ -133,7 +183,15 @@ class PeakSample(_message.Message):
 
     @_builtins.property
     def flags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Why the figure is not exact: censored preallocated unattributed mps truncated."""
+        """Why the figure is not exact: censored preallocated unattributed mps truncated several fluctuating xid oom async_allocator averaged."""
+
+    @_builtins.property
+    def longest_gap(self) -> _duration_pb2.Duration:
+        """The longest time between two samples."""
+
+    @_builtins.property
+    def phases(self) -> _containers.RepeatedCompositeFieldContainer[Global___PhasePeak]:
+        """Peaks by phase, when the in-process helper reports."""
 
     def __init__(
         self,
@@ -159,10 +217,18 @@ class PeakSample(_message.Message):
         flags: _abc.Iterable[_builtins.str] | None = ...,
         ended: _builtins.bool = ...,
         uid: _builtins.int = ...,
+        step: _builtins.str = ...,
+        steps_done: _builtins.int = ...,
+        longest_sequence: _builtins.int = ...,
+        alloc_retries: _builtins.int = ...,
+        ooms: _builtins.int = ...,
+        longest_gap: _duration_pb2.Duration | None = ...,
+        xid: _builtins.int = ...,
+        phases: _abc.Iterable[Global___PhasePeak] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["first_time", b"first_time", "last_time", b"last_time", "peak_time", b"peak_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["first_time", b"first_time", "last_time", b"last_time", "longest_gap", b"longest_gap", "peak_time", b"peak_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended", b"ended", "first_time", b"first_time", "flags", b"flags", "gaps", b"gaps", "gpu_name", b"gpu_name", "gpu_total_bytes", b"gpu_total_bytes", "gpu_uuid", b"gpu_uuid", "job", b"job", "last_time", b"last_time", "node", b"node", "peak_bytes", b"peak_bytes", "peak_time", b"peak_time", "pid", b"pid", "pid_start_ticks", b"pid_start_ticks", "prediction", b"prediction", "restart", b"restart", "samples", b"samples", "source", b"source", "torch_allocated_bytes", b"torch_allocated_bytes", "torch_reserved_bytes", b"torch_reserved_bytes", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alloc_retries", b"alloc_retries", "ended", b"ended", "first_time", b"first_time", "flags", b"flags", "gaps", b"gaps", "gpu_name", b"gpu_name", "gpu_total_bytes", b"gpu_total_bytes", "gpu_uuid", b"gpu_uuid", "job", b"job", "last_time", b"last_time", "longest_gap", b"longest_gap", "longest_sequence", b"longest_sequence", "node", b"node", "ooms", b"ooms", "peak_bytes", b"peak_bytes", "peak_time", b"peak_time", "phases", b"phases", "pid", b"pid", "pid_start_ticks", b"pid_start_ticks", "prediction", b"prediction", "restart", b"restart", "samples", b"samples", "source", b"source", "step", b"step", "steps_done", b"steps_done", "torch_allocated_bytes", b"torch_allocated_bytes", "torch_reserved_bytes", b"torch_reserved_bytes", "uid", b"uid", "xid", b"xid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -337,6 +403,8 @@ class ReportJobEventRequest(_message.Message):
     EVENT_FIELD_NUMBER: _builtins.int
     EVENT_TIME_FIELD_NUMBER: _builtins.int
     EXIT_CODE_FIELD_NUMBER: _builtins.int
+    SIGNAL_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
     cluster: _builtins.str
     """Cluster name."""
     job: _builtins.str
@@ -348,7 +416,11 @@ class ReportJobEventRequest(_message.Message):
     event: _builtins.str
     """started finished failed oom cancelled."""
     exit_code: _builtins.int
-    """Exit status, when there is one."""
+    """Exit status, when there is one. 137 is a kill, not a GPU's out-of-memory."""
+    signal: _builtins.int
+    """The signal that ended it, when there was one."""
+    origin: _builtins.str
+    """Who says so: agent, slurm, kubernetes or another word of at most 32 characters; empty: unknown."""
     @_builtins.property
     def event_time(self) -> _timestamp_pb2.Timestamp:
         """When it happened."""
@@ -363,14 +435,21 @@ class ReportJobEventRequest(_message.Message):
         event: _builtins.str = ...,
         event_time: _timestamp_pb2.Timestamp | None = ...,
         exit_code: _builtins.int | None = ...,
+        signal: _builtins.int | None = ...,
+        origin: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "event_time", b"event_time", "exit_code", b"exit_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "_signal", b"_signal", "event_time", b"event_time", "exit_code", b"exit_code", "signal", b"signal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "cluster", b"cluster", "event", b"event", "event_time", b"event_time", "exit_code", b"exit_code", "job", b"job", "prediction", b"prediction", "restart", b"restart"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "_signal", b"_signal", "cluster", b"cluster", "event", b"event", "event_time", b"event_time", "exit_code", b"exit_code", "job", b"job", "origin", b"origin", "prediction", b"prediction", "restart", b"restart", "signal", b"signal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
+    _WhichOneofReturnType__signal: _TypeAlias = _typing.Literal["signal"]  # noqa: Y015
+    _WhichOneofArgType__signal: _TypeAlias = _typing.Literal["_signal", b"_signal"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_code) -> _WhichOneofReturnType__exit_code | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__signal) -> _WhichOneofReturnType__signal | None: ...
 
 Global___ReportJobEventRequest: _TypeAlias = ReportJobEventRequest  # noqa: Y015
 

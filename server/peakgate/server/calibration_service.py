@@ -12,6 +12,7 @@ from peakgate.server.clock import to_timestamp
 from peakgate.server.errors import PeakgateError
 from peakgate.server.judge import Judge
 from peakgate.server.learning import Learner, groups_json
+from peakgate.server.observed import observation_message
 from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import CalibrationRow, ObservationRow
@@ -111,4 +112,5 @@ def _kept_out(row: ObservationRow) -> pb.QuarantinedObservation:
         observed_bytes=row.observed_bytes,
         predicted_bytes=row.predicted_bytes,
         quarantine_time=to_timestamp(row.applied_us),
+        observation=observation_message(row),
     )

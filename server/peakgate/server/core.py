@@ -24,6 +24,7 @@ from peakgate.server.metrics import Metrics
 from peakgate.server.policy import Policy
 from peakgate.server.predictor import Predictor
 from peakgate.server.requests import SeenRequests
+from peakgate.server.retention import Forgetter, Retention
 from peakgate.server.service import PredictionService
 from peakgate.server.store.base import Store
 from peakgate.server.telemetry import TelemetryService
@@ -55,6 +56,8 @@ class Core:
         audit_queue_rows: int = 10_000,
         retention_hours: float = 24.0,
         settle_seconds: float = 600.0,
+        quiet_seconds: float = 0.0,
+        retention: Retention = Retention(),  # noqa: B008 - it is frozen
         seen: SeenRequests | None = None,
     ) -> None:
         self.store = store
@@ -64,9 +67,12 @@ class Core:
         prior = Calibrator(epoch=memory.version).snapshot()
         self.judge = Judge(memory, prior, policy, cache_entries=cache_entries)
         self.audit = AuditQueue(store, limit=audit_queue_rows, metrics=metrics, log=log)
-        self.learner = Learner(self.judge, store, clock=clock, settle_seconds=settle_seconds, metrics=metrics, log=log)
+        self.learner = Learner(
+            self.judge, store, clock=clock, settle_seconds=settle_seconds, quiet_seconds=quiet_seconds, metrics=metrics, log=log
+        )
         self.predictor = Predictor(self.judge, store, self.audit, clock=clock, metrics=metrics, seen=seen)
         self._telemetry = TelemetryService(store, self.audit, self.learner, clock=clock, metrics=metrics, log=log)
+        self._forgetter = Forgetter(store, retention, clock=clock, metrics=metrics)
         self._guard = Guard(metrics, log)
         self._tasks: list[asyncio.Task[None]] = []
         self.ready = False
@@ -126,3 +132,6 @@ class Core:
         expired = await asyncio.to_thread(self.store.expire, self._clock() - self._retention_us)
         if expired:
             self._log.info("expired", predictions=expired)
+        deleted = await self._forgetter.run()
+        if any(deleted.values()):
+            self._log.info("deleted", **deleted)

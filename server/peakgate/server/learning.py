@@ -8,9 +8,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 
 from peakgate.calibration import Calibrator, Observation, Outcome, Snapshot
+from peakgate.server.classing import Kind
 from peakgate.server.clock import MICROSECONDS, Clock
 from peakgate.server.errors import PeakgateError
 from peakgate.server.judge import Judge
+from peakgate.server.lengths import at_length
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
 from peakgate.server.observe import NO_PEAKS, Observed, observe
@@ -25,6 +27,8 @@ class Learned:
     attempt: Attempt
     observed_bytes: int
     outcome: Outcome
+    kind: Kind
+    source: str
 
 
 class Learner:
@@ -34,11 +38,14 @@ class Learner:
     store before they are acknowledged, and the mark of an applied one is committed together with the state it changed.
     """
 
-    def __init__(self, judge: Judge, store: Store, *, clock: Clock, settle_seconds: float, metrics: Metrics, log: Logger) -> None:
+    def __init__(
+        self, judge: Judge, store: Store, *, clock: Clock, settle_seconds: float, quiet_seconds: float, metrics: Metrics, log: Logger
+    ) -> None:
         self._judge = judge
         self._store = store
         self._clock = clock
         self._settle_us = int(settle_seconds * MICROSECONDS)
+        self._quiet_us = int(quiet_seconds * MICROSECONDS)
         self._metrics = metrics
         self._log = log
         self._lock = asyncio.Lock()
@@ -85,7 +92,7 @@ class Learner:
     def _learn(self, names: Collection[str] | None) -> tuple[Learned, ...]:
         learned: list[Learned] = []
         for attempt in self._due(names):
-            observed = observe(attempt, model_version=self._judge.memory.version)
+            observed = self._observe(attempt)
             if observed.reason == NO_PEAKS and attempt.finished_us > self._clock() - self._settle_us:
                 continue  # the end was told before the last peaks arrived
             self._load()
@@ -96,11 +103,24 @@ class Learner:
                 continue  # another replica was first, or has moved on: what is left is found at the next call
             if outcome.learned:
                 self._load()
-            learned.append(Learned(attempt=attempt, observed_bytes=observed.observed_bytes, outcome=outcome))
+            learned.append(
+                Learned(
+                    attempt=attempt,
+                    observed_bytes=observed.observed_bytes,
+                    outcome=outcome,
+                    kind=observed.kind,
+                    source=observed.source,
+                )
+            )
         return tuple(learned)
 
+    def _observe(self, attempt: Attempt) -> Observed:
+        memory = self._judge.memory
+        return observe(attempt, model_version=memory.version, at_length=at_length(memory, attempt.job_body))
+
     def _due(self, names: Collection[str] | None) -> Sequence[Attempt]:
-        return self._store.due(names=names, settled_before_us=self._clock() - self._settle_us)
+        now = self._clock()
+        return self._store.due(names=names, settled_before_us=now - self._settle_us, quiet_before_us=now - self._quiet_us)
 
     def _try(self, observed: Observed) -> tuple[Outcome, Calibrator]:
         """Learns on a copy: the one in use changes only after the commit."""
@@ -116,14 +136,22 @@ class Learner:
             job=attempt.job,
             restart=attempt.restart,
             observed_bytes=observed.observed_bytes,
-            predicted_bytes=attempt.device_bytes,
+            predicted_bytes=observation.device_bytes if observation is not None else attempt.device_bytes,
             lower_bytes=observation.lower_bytes if observation is not None else 0,
             upper_bytes=observation.upper_bytes if observation is not None else None,
             finished_us=attempt.finished_us,
             applied_us=self._clock(),
             learned=outcome.learned,
-            reason=outcome.reason,
-            message=outcome.message,
+            reason=outcome.reason or observed.reason,
+            message=outcome.message or observed.message,
+            kind=observed.kind if outcome.learned else Kind.DROPPED,
+            source=observed.source,
+            confidence=observed.confidence,
+            origin=observed.origin,
+            node=observed.node,
+            gpu_uuid=observed.gpu_uuid,
+            steps_done=observed.steps_done,
+            longest_sequence=observed.longest_sequence,
         )
 
     def _calibration_row(self, calibrator: Calibrator) -> CalibrationRow:
@@ -150,6 +178,8 @@ class Learner:
             group=learned.attempt.group,
             observed_bytes=learned.observed_bytes,
             predicted_bytes=learned.attempt.device_bytes,
+            kind=learned.kind,
+            source=learned.source,
             learned=outcome.learned,
             reason=outcome.reason,
             calibration=self._judge.snapshot.version,

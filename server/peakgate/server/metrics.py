@@ -33,6 +33,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(kind="gauge", name="peakgate_store_up", help="1: the last use of the database worked."),
     Metric(kind="counter", name="peakgate_peaks_stored_total", help="Rows of observed peaks that were committed."),
     Metric(kind="counter", name="peakgate_peaks_refused_total", help="Rows of peaks that were refused, by reason.", labels=("reason",)),
+    Metric(kind="counter", name="peakgate_rows_deleted_total", help="Rows that were old enough to go, by table.", labels=("table",)),
     Metric(kind="counter", name="peakgate_observations_total", help="Ended jobs, by what became of them.", labels=("outcome",)),
     Metric(kind="gauge", name="peakgate_calibration_observations", help="Observations behind the active calibration."),
     Metric(kind="gauge", name="peakgate_calibration_margin_ratio", help="Margin over the requirement, by group.", labels=("group",)),

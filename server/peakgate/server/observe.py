@@ -1,115 +1,112 @@
-"""An ended attempt -> what it says about the need: between which bounds it lies, or why nothing can be said. Pure."""
+"""An ended attempt -> its one observation: the worst GPU, between which ends the need lies, or why nothing can be said. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from peakgate.calibration import Observation
+from peakgate.server.classing import RULES, Evidence, Kind, Rule, rule_for
 from peakgate.server.clock import MICROSECONDS
-from peakgate.server.store.records import FLAGS, Attempt, PeakRow
-
-LARGEST_CACHE_RATIO = 1.35
-"""Reserved over allocated: 1.26 to 1.35 were printed for full fine-tunes (llama-cookbook issues 41 and 165), so the blocks in use
-were at least the device peak over this."""
-
-FULL_CARD_RATIO = 0.985
-"""From here on the allocator had filled the card with its cache: the peak says nothing about the need of a job that went on."""
-
-EXCLUSIVE_CARD_RATIO = 0.9
-"""An out-of-memory with at least this much of the card in use was the job's own: then it needs the whole card or more."""
-
+from peakgate.server.figures import figures_of, worst_of
+from peakgate.server.gpu_figures import GpuFigures
+from peakgate.server.lengths import AtLength, Predicted
+from peakgate.server.store.records import FLAGS, Attempt
 
 NO_PEAKS = "NO_PEAKS"
 """The reason word of an attempt of which no GPU was seen."""
 
+REASONS = (NO_PEAKS, *(rule.reason for rule in RULES))
+"""Every word that says why an observation is no exact one. Part of the interface: words are only added."""
+
+ORIGIN_OF_SOURCE = {"slurm": "sacct", "prometheus": "prometheus"}
+"""Who reported a figure, by its source; the others are an agent's."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """The worst GPU's device peak, and an observation; without one, a reason word and a line for a person."""
+    """What an attempt says. `observation` is None when it is dropped; `reason` and `message` say why it is not exact."""
 
-    observed_bytes: int
-    observation: Observation | None
+    kind: Kind = Kind.DROPPED
+    observed_bytes: int = 0
+    observation: Observation | None = None
     reason: str = ""
     message: str = ""
+    source: str = ""
+    confidence: str = "X"
+    origin: str = ""
+    node: str = ""
+    gpu_uuid: str = ""
+    steps_done: int = 0
+    longest_sequence: int = 0
 
 
-def observe(attempt: Attempt, *, model_version: str) -> Observed:
-    """The one observation of an attempt: its worst GPU, by device peak. Figures of another memory model are not compared."""
-    worst = worst_gpu(attempt.peaks)
+def observe(attempt: Attempt, *, model_version: str, at_length: AtLength | None = None) -> Observed:
+    """The one observation of an attempt: its worst GPU, by device peak. Figures of another memory model are not compared.
+
+    `at_length` predicts the job for another length, when its stated one is a cap.
+    """
+    gpus = figures_of(attempt.peaks, card_bytes=attempt.card_bytes)
+    worst = worst_of(gpus)
     if worst is None:
-        return Observed(observed_bytes=0, observation=None, reason=NO_PEAKS, message="the job ended and no GPU of it was seen")
-    if attempt.model_version != model_version:
-        message = f"memory model {attempt.model_version} made the prediction, and {model_version} is in use"
-        return _dropped(worst, "OTHER_MODEL", message)
-    peak_bytes, total_bytes = worst.peak_bytes, worst.gpu_total_bytes
-    if attempt.event == "oom":
-        whole_card = peak_bytes >= EXCLUSIVE_CARD_RATIO * total_bytes
-        return _bounded(attempt, worst, lower_bytes=max(peak_bytes, total_bytes) if whole_card else peak_bytes, upper_bytes=None)
-    if _has(worst, "preallocated", "mps"):
-        return _dropped(worst, "PEAK_NOT_OF_THE_JOB", "the process takes memory ahead of need, or shares its figure with others")
-    if attempt.event in ("failed", "cancelled") or _has(worst, "censored", "truncated"):
-        return _bounded(attempt, worst, lower_bytes=peak_bytes, upper_bytes=None)
-    if total_bytes and peak_bytes > FULL_CARD_RATIO * total_bytes:
-        return _dropped(worst, "CARD_FULL", "the allocator had filled the card with its cache, so the peak is not the need")
-    return _bounded(attempt, worst, lower_bytes=in_use_bytes(worst), upper_bytes=peak_bytes)
+        return Observed(reason=NO_PEAKS, message="the job ended and no GPU of it was seen")
+    predicted = _predicted(attempt, worst, at_length)
+    evidence = _evidence(attempt, gpus, worst, is_same_model=attempt.model_version == model_version, is_length_unknown=predicted is None)
+    rule = rule_for(evidence)
+    figures = predicted if predicted is not None and rule.kind is not Kind.LOWER else _stated(attempt)
+    observed = Observed(
+        kind=rule.kind,
+        observed_bytes=worst.most_peak_bytes,
+        reason=rule.reason,
+        message=rule.message,
+        source=worst.rests_on,
+        confidence=worst.confidence if rule.keeps_confidence else "X",
+        origin=ORIGIN_OF_SOURCE.get(worst.source, "agent"),
+        node=worst.node,
+        gpu_uuid=worst.gpu_uuid,
+        steps_done=evidence.steps_done or 0,
+        longest_sequence=worst.longest_sequence,
+    )
+    return observed if rule.kind is Kind.DROPPED else replace(observed, observation=_observation(attempt, worst, rule, figures))
 
 
-def worst_gpu(peaks: Iterable[PeakRow]) -> PeakRow | None:
-    """The row of the GPU with the highest device peak. Where a GPU has a row of the whole job (process 0), that one counts.
-
-    The whole job's row has no figures of torch; they are taken from the GPU's process when it had only one.
-    """
-    by_gpu: dict[tuple[str, str, str], list[PeakRow]] = {}
-    for row in peaks:
-        by_gpu.setdefault((row.cluster, row.node, row.gpu_uuid), []).append(row)
-    gpus = [_of_gpu(rows) for rows in by_gpu.values()]
-    return max(gpus, key=lambda row: (row.peak_bytes, row.node, row.gpu_uuid), default=None)
+def _stated(attempt: Attempt) -> Predicted:
+    return Predicted(required_bytes=attempt.required_bytes, device_bytes=attempt.device_bytes)
 
 
-def _of_gpu(rows: list[PeakRow]) -> PeakRow:
-    whole = [row for row in rows if row.pid == 0]
-    processes = [row for row in rows if row.pid != 0]
-    if not whole:
-        return max(processes, key=lambda row: row.peak_bytes)
-    chosen = max(whole, key=lambda row: row.peak_bytes)
-    if chosen.torch_reserved_bytes or len(processes) != 1:
-        return chosen
-    only = processes[0]
-    return replace(chosen, torch_allocated_bytes=only.torch_allocated_bytes, torch_reserved_bytes=only.torch_reserved_bytes)
+def _predicted(attempt: Attempt, worst: GpuFigures, at_length: AtLength | None) -> Predicted | None:
+    """What the peak is compared with: of a job with a cap, the prediction for its longest sequence. None: that was not seen."""
+    return _stated(attempt) if at_length is None else at_length(worst.longest_sequence)
 
 
-def in_use_bytes(row: PeakRow) -> int:
-    """A lower bound of the need: blocks in use and what lies outside the allocator.
+def _evidence(attempt: Attempt, gpus: Sequence[GpuFigures], worst: GpuFigures, *, is_same_model: bool, is_length_unknown: bool) -> Evidence:
+    counted = [row for row in attempt.peaks if row.steps_done or row.torch_allocated_bytes]
+    return Evidence(
+        worst=worst,
+        event=attempt.event,
+        is_same_model=is_same_model,
+        has_several=any(row.flags & FLAGS["several"] for row in attempt.peaks),
+        has_oom=attempt.event == "oom" or any(each.has_oom for each in gpus),
+        has_xid=any(each.has("xid") for each in gpus),
+        was_cut_off=any(each.has("truncated") for each in gpus),
+        is_end_unknown=any(each.has("censored") for each in gpus) and not attempt.ended_well,
+        steps_done=max((row.steps_done for row in counted), default=None),
+        is_length_unknown=is_length_unknown,
+    )
 
-    With torch's own figures that is device − reserved + allocated; without them the device peak over the largest cache ratio.
-    """
-    if 0 < row.torch_allocated_bytes <= row.torch_reserved_bytes <= row.peak_bytes:
-        return row.peak_bytes - row.torch_reserved_bytes + row.torch_allocated_bytes
-    return int(row.peak_bytes / LARGEST_CACHE_RATIO)
 
-
-def _has(row: PeakRow, *flags: str) -> bool:
-    return any(row.flags & FLAGS[flag] for flag in flags)
-
-
-def _bounded(attempt: Attempt, worst: PeakRow, *, lower_bytes: int, upper_bytes: int | None) -> Observed:
-    observation = Observation(
+def _observation(attempt: Attempt, worst: GpuFigures, rule: Rule, predicted: Predicted) -> Observation:
+    return Observation(
         prediction=attempt_name(attempt),
         group=attempt.group,
-        required_bytes=attempt.required_bytes,
-        device_bytes=attempt.device_bytes,
-        lower_bytes=lower_bytes,
-        upper_bytes=upper_bytes,
+        required_bytes=predicted.required_bytes,
+        device_bytes=predicted.device_bytes,
+        lower_bytes=rule.lower_bytes(worst),
+        upper_bytes=None if rule.kind is Kind.LOWER else worst.most_peak_bytes,
         finished_at=attempt.finished_us / MICROSECONDS,
     )
-    return Observed(observed_bytes=worst.peak_bytes, observation=observation)
 
 
 def attempt_name(attempt: Attempt) -> str:
     """What the calibration knows an attempt by: jobs that share a prediction are observations of their own."""
     return f"{attempt.prediction}/{attempt.job}/{attempt.restart}"
-
-
-def _dropped(worst: PeakRow, reason: str, message: str) -> Observed:
-    return Observed(observed_bytes=worst.peak_bytes, observation=None, reason=reason, message=message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from peakgate.server.errors import PeakgateError, field_error
 from peakgate.server.judge import Judge, Judged
 from peakgate.server.limits import check_size
 from peakgate.server.metrics import Metrics
+from peakgate.server.observed import observation_message
 from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.requests import SeenRequests, check_request_id
 from peakgate.server.store.base import Store
@@ -33,9 +35,16 @@ UNKNOWN_REQUEST = "the database is away: whether this request_id was answered be
 NOT_STORED = "this prediction was not stored, because the queue to the database is full: the job cannot be joined to it"
 
 
+RANDOM_BITS = (1 << 76) - 1
+
+
 def new_name() -> str:
-    """A new prediction's name."""
-    return PREFIX + uuid.uuid4().hex
+    """A new prediction's name: a UUID of version 7 (RFC 9562, section 5.7), whose first 48 bits are the milliseconds since the epoch.
+
+    So names sort by their time, and tables whose keys hold one can be partitioned by it (docs/adr/0009-transactions-hold-everything.md).
+    """
+    milliseconds = time.time_ns() // 1_000_000
+    return f"{PREFIX}{milliseconds << 80 | 7 << 76 | uuid.uuid4().int & RANDOM_BITS:032x}"
 
 
 class Predictor:
@@ -124,7 +133,12 @@ class Predictor:
             )
         answer = self._copy(await self._judged(stored.row.content.job), brief=False)
         answer.prediction = stored.row.prediction
-        return pb.GetPredictionResponse(prediction=answer, job=TrainingJob.FromString(stored.row.content.job), stored=_summary(stored))
+        return pb.GetPredictionResponse(
+            prediction=answer,
+            job=TrainingJob.FromString(stored.row.content.job),
+            stored=_summary(stored),
+            observations=[observation_message(row) for row in stored.observations],
+        )
 
     async def list(self, request: pb.ListPredictionsRequest) -> pb.ListPredictionsResponse:
         """Stored predictions, newest first."""
@@ -243,6 +257,7 @@ def _summary(stored: StoredPrediction) -> pb.PredictionSummary:
         observed_device_bytes=stored.observed_device_bytes,
         state=stored.state,
         model_version=row.content.model_version,
+        observation=observation_message(stored.observations[0]) if stored.observations else None,
     )
 
 

@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from peakgate.server.card_order import by_preference, by_price
 from peakgate.server.policy import DEFAULT_COVERAGE, Policy
+from peakgate.server.retention import Retention
 from peakgate.server.site_models import load_site_models
 
 
@@ -36,6 +37,11 @@ class Settings(BaseSettings):
     )
     models: str = Field(default="", description="YAML file, or folder of them, with models of the site's own for the catalogue.")
     retention_hours: float = Field(default=24.0, gt=0, description="Hours that a prediction is kept when no job uses it.")
+    peaks_retention_days: float = Field(
+        default=30.0, gt=0, description="Days that peaks of an ended job are kept; what was made of them stays for good."
+    )
+    events_retention_days: float = Field(default=90.0, gt=0, description="Days that starts and ends of jobs are kept.")
+    quiet_seconds: float = Field(default=60.0, ge=0, description="Wait for another program of a job whose end nobody but agents told.")
     settle_seconds: float = Field(default=600.0, ge=0, description="Wait for the last peaks of a job whose other GPUs have ended.")
     audit_queue_rows: int = Field(default=10_000, ge=1, description="Predictions that may wait for the database.")
     cache_entries: int = Field(default=4096, ge=1, description="Answers kept in memory.")
@@ -61,6 +67,10 @@ class Settings(BaseSettings):
     def _readable_models(cls, place: str) -> str:
         load_site_models(place)
         return place
+
+    def retention(self) -> Retention:
+        """How long what agents report is kept."""
+        return Retention(peaks_days=self.peaks_retention_days, events_days=self.events_retention_days)
 
     def policy(self) -> Policy:
         """The part of the settings that answers depend on."""

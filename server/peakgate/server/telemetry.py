@@ -12,17 +12,21 @@ import grpc
 from peakgate.server.audit import AuditQueue
 from peakgate.server.clock import Clock, from_timestamp, to_timestamp
 from peakgate.server.errors import PeakgateError, field_error
-from peakgate.server.intake import LATEST_SECONDS, LONGEST_TEXT, Refusal, accept
+from peakgate.server.intake import LATEST_SECONDS, LONGEST_TEXT, Refusal, accept, phases_of
 from peakgate.server.learning import Learner
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
+from peakgate.server.peak_writer import PeakWriter
 from peakgate.server.store.base import Store
-from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, EventRow, PeakRow
+from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, EventRow, PeakRow, PhasePeakRow
 from peakgate.v1 import telemetry_service_pb2 as pb
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceServicer
 
 LARGEST_BATCH_ROWS = 256
 """Rows of one batch: some 64 KB, one transaction of a few milliseconds."""
+
+LONGEST_ORIGIN = 32
+"""Characters of the column (store/tables.py)."""
 
 Context = grpc.aio.ServicerContext[object, object]
 
@@ -32,6 +36,7 @@ class TelemetryService(TelemetryServiceServicer):
 
     def __init__(self, store: Store, audit: AuditQueue, learner: Learner, *, clock: Clock, metrics: Metrics, log: Logger) -> None:
         self._store = store
+        self._writer = PeakWriter(store)
         self._audit = audit
         self._learner = learner
         self._clock = clock
@@ -61,12 +66,10 @@ class TelemetryService(TelemetryServiceServicer):
     async def _take(self, request: pb.ReportPeaksRequest) -> pb.ReportPeaksResponse:
         _check_batch(request)
         received_us = self._clock()
-        rows, refused = sort_out(request, received_us=received_us)
-        named = {row.prediction for row in rows if row.prediction}
-        if named:
-            await self._flush()
+        rows, phases, refused = sort_out(request, received_us=received_us)
         if rows:
-            await asyncio.to_thread(self._store.merge_peaks, rows)
+            await self._flush({row.prediction for row in rows if row.prediction})
+            await self._writer.write(rows, phases)
             self._stored_rows.add(len(rows))
         self._count(refused, request.node)
         ended = {row.prediction for row in rows if row.ended and row.pid == 0 and row.prediction}
@@ -84,14 +87,14 @@ class TelemetryService(TelemetryServiceServicer):
         return await self._take(batch)
 
     async def _store_event(self, event: EventRow) -> None:
-        if event.prediction:
-            await self._flush()
+        await self._flush({event.prediction})
         await asyncio.to_thread(self._store.add_event, event)
 
-    async def _flush(self) -> None:
+    async def _flush(self, names: set[str]) -> None:
         """So that a prediction that was just made is bound to its job. Observations do not wait for predictions that cannot be written."""
-        with suppress(PeakgateError):
-            await self._audit.flush()
+        if any(self._audit.by_name(name) for name in names):
+            with suppress(PeakgateError):
+                await self._audit.flush()
 
     async def _learn(self, names: set[str]) -> None:
         """What was reported is committed already, so a failure here is no reason to have it sent again: the sweep tries again."""
@@ -107,9 +110,10 @@ class TelemetryService(TelemetryServiceServicer):
             self._log.warning("peaks refused", node=node.node, rows=len(refused), first=f"{refused[0].reason}: {refused[0].message}")
 
 
-def sort_out(request: pb.ReportPeaksRequest, *, received_us: int) -> tuple[list[PeakRow], list[pb.RefusedPeak]]:
-    """The rows to store, and the refused ones with their places."""
+def sort_out(request: pb.ReportPeaksRequest, *, received_us: int) -> tuple[list[PeakRow], list[PhasePeakRow], list[pb.RefusedPeak]]:
+    """The rows to store with their phases, and the refused ones with their places."""
     rows: list[PeakRow] = []
+    phases: list[PhasePeakRow] = []
     refused: list[pb.RefusedPeak] = []
     for index, sample in enumerate(request.peaks):
         result = accept(sample, request.node, received_us=received_us)
@@ -117,7 +121,8 @@ def sort_out(request: pb.ReportPeaksRequest, *, received_us: int) -> tuple[list[
             refused.append(pb.RefusedPeak(index=index, reason=result.reason, message=result.message))
         else:
             rows.append(result)
-    return rows, refused
+            phases += phases_of(sample, result)
+    return rows, phases, refused
 
 
 def _check_batch(request: pb.ReportPeaksRequest) -> None:
@@ -136,7 +141,7 @@ def _check_batch(request: pb.ReportPeaksRequest) -> None:
 
 
 def read_event(request: pb.ReportJobEventRequest, *, received_us: int) -> EventRow:
-    """The event to store; its time is the moment of receipt when none is stated. Raises FIELD_INVALID."""
+    """The event to store; a time that is not stated, or lies ahead, is the moment of receipt. Raises FIELD_INVALID."""
     if request.event not in EVENTS:
         raise field_error("event", f"is {request.event[:64]!r}; allowed are {', '.join(EVENTS)}")
     if not request.job and not request.prediction:
@@ -145,6 +150,8 @@ def read_event(request: pb.ReportJobEventRequest, *, received_us: int) -> EventR
         text: str = getattr(request, name)
         if len(text) > LONGEST_TEXT or "\x00" in text:
             raise field_error(name, f"is longer than {LONGEST_TEXT} characters or holds a zero byte")
+    if len(request.origin) > LONGEST_ORIGIN or "\x00" in request.origin:
+        raise field_error("origin", f"is longer than {LONGEST_ORIGIN} characters or holds a zero byte")
     if request.restart < 0:
         raise field_error("restart", f"is {request.restart}; it must not be negative")
     if not 0 <= request.event_time.seconds <= LATEST_SECONDS:
@@ -155,6 +162,8 @@ def read_event(request: pb.ReportJobEventRequest, *, received_us: int) -> EventR
         restart=request.restart,
         prediction=request.prediction,
         event=request.event,
-        event_us=from_timestamp(request.event_time) if request.HasField("event_time") else received_us,
+        event_us=min(from_timestamp(request.event_time), received_us) if request.HasField("event_time") else received_us,
         exit_code=request.exit_code if request.HasField("exit_code") else None,
+        signal=request.signal if request.HasField("signal") else None,
+        origin=request.origin,
     )

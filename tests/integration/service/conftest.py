@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
+from tests.databases import KINDS, Database, NewDatabase, sqlite_in
+from tests.postgres import Cluster
 
 from peakgate.server.core import Core
 from peakgate.server.exposition import PrometheusMetrics
@@ -57,9 +60,43 @@ class Refusal:
 StartService = Callable[..., AbstractAsyncContextManager[Service]]
 
 
+@contextmanager
+def _on_postgresql(server: Cluster, door: Cluster | None = None) -> Iterator[NewDatabase]:
+    """Databases of a server, reached through `door` where there is one before it."""
+    made: dict[str, Database] = {}
+    names: list[str] = []
+
+    def new(name: str) -> Database:
+        if name not in made:
+            names.append(server.new_database())
+            made[name] = Database((door or server).url(names[-1]))
+        return made[name]
+
+    yield new
+    for name in names:
+        server.give_back(name)
+
+
+@pytest.fixture(params=KINDS)
+def new_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewDatabase]:
+    """Makes empty databases of one kind: every test that asks for it runs on each kind, and on "pgbouncer" where it says so."""
+    if request.param == "sqlite":
+        yield sqlite_in(tmp_path)
+        return
+    door = request.getfixturevalue("pgbouncer") if request.param == "pgbouncer" else None
+    with _on_postgresql(request.getfixturevalue("postgres_server"), door) as new:
+        yield new
+
+
+@pytest.fixture
+def database(new_database: NewDatabase) -> Database:
+    """The test's own database."""
+    return new_database("store")
+
+
 @asynccontextmanager
-async def _start(path: Path) -> AsyncIterator[Service]:
-    store = open_store(f"sqlite:///{path}")
+async def _start(database: Database) -> AsyncIterator[Service]:
+    store = open_store(database.url)
     metrics = PrometheusMetrics()
     core = Core(memory_model(), store, policy=Policy(), metrics=metrics, log=QuietLogger(), seen=SeenRequests(store.request_ids()))
     server = core.build_server()
@@ -81,9 +118,9 @@ async def _start(path: Path) -> AsyncIterator[Service]:
 
 
 @pytest.fixture
-def start_service(tmp_path: Path) -> StartService:
-    """Starts a service on the test's own database; several in turn share it."""
-    return lambda name="store.sqlite3": _start(tmp_path / name)
+def start_service(database: Database) -> StartService:
+    """Starts a service on the test's own database; several share it."""
+    return lambda: _start(database)
 
 
 @pytest.fixture
@@ -140,10 +177,11 @@ class Process:
 
 
 @contextmanager
-def _run(path: Path) -> Iterator[Process]:
-    arguments = f"grpc_port=0, http_port=0, database_url='sqlite:///{path}'"
+def _run(database: Database) -> Iterator[Process]:
+    arguments = f"grpc_port=0, http_port=0, database_url={database.url!r}"
     code = f"from peakgate.server.main import run_server; raise SystemExit(run_server({arguments}))"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    environment = os.environ | {"PEAKGATE_QUIET_SECONDS": "0"}
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     assert process.stderr is not None
     try:
@@ -159,13 +197,17 @@ def _run(path: Path) -> Iterator[Process]:
 
 
 @pytest.fixture
-def run_service(tmp_path: Path) -> Callable[[], AbstractContextManager[Process]]:
+def run_service(database: Database) -> Callable[[], AbstractContextManager[Process]]:
     """Starts a service as a process on the test's own database."""
-    return lambda: _run(tmp_path / "store.sqlite3")
+    return lambda: _run(database)
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+@pytest.fixture(scope="module", params=KINDS)
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A service as a process, which the tests of a module share."""
-    with _run(tmp_path_factory.mktemp("service") / "store.sqlite3") as process:
+    if request.param == "sqlite":
+        with _run(sqlite_in(tmp_path_factory.mktemp("service"))("store")) as process:
+            yield process
+        return
+    with _on_postgresql(request.getfixturevalue("postgres_server")) as new, _run(new("store")) as process:
         yield process

@@ -18,6 +18,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from tests.databases import Database
 
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
@@ -146,7 +147,7 @@ def test_a_bad_query_is_refused(running: Any) -> None:
     assert post(running, JOB, "?request_id=job-1")[1]["error"]["fields"][0]["field"] == "request_id"
 
 
-def test_a_stop_is_orderly(run_service: Any, tmp_path: Path, a_job: Callable[..., TrainingJob]) -> None:
+def test_a_stop_is_orderly(run_service: Any, database: Database, a_job: Callable[..., TrainingJob]) -> None:
     """SIGTERM: exit status 0, and every answered prediction is in the database."""
     with run_service() as running, grpc.insecure_channel(running.grpc) as channel:
         stub = PredictionServiceStub(channel)
@@ -154,9 +155,7 @@ def test_a_stop_is_orderly(run_service: Any, tmp_path: Path, a_job: Callable[...
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(20) == 0
         assert "Traceback" not in running.process.stderr.read()
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        assert {row[0] for row in connection.execute("SELECT prediction FROM predictions")} == want_names
-    connection.close()
+    assert {row[0] for row in database.rows("SELECT prediction FROM predictions")} == want_names
 
 
 @pytest.mark.parametrize(
@@ -177,6 +176,7 @@ def test_a_service_that_cannot_start_says_why(arguments: str, want_status: int, 
     assert "Traceback" not in found.stderr
 
 
+@pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)
 def test_a_second_server_on_one_file_is_refused(run_service: Any, tmp_path: Path) -> None:
     """The reason and both ways out; when the first has ended, the file is free."""
     arguments = f"grpc_port=0, http_port=0, database_url='sqlite:///{tmp_path}/store.sqlite3'"
@@ -190,6 +190,7 @@ def test_a_second_server_on_one_file_is_refused(run_service: Any, tmp_path: Path
         assert post(again, JOB)[0] == 200
 
 
+@pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)
 def test_a_database_that_cannot_be_written_is_not_ready(run_service: Any, tmp_path: Path) -> None:
     """Somebody holds the file: soon the answers say so, a load balancer is told, and what could not be written is logged at the stop."""
     with run_service() as running:

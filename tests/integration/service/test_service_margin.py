@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-import sqlite3
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from tests.databases import Database
 
+from peakgate.server.errors import PeakgateError
 from peakgate.v1 import calibration_service_pb2 as calibration_pb
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1 import telemetry_service_pb2 as telemetry_pb
@@ -109,14 +110,12 @@ async def test_an_out_of_memory_raises_the_bound(service: Any, a_job: AJob) -> N
     assert (await service.predictions.ListPredictions(pb.ListPredictionsRequest())).predictions[-1].state == "oom"
 
 
-async def test_the_worst_gpu_counts(service: Any, a_job: AJob, tmp_path: Path) -> None:
+async def test_the_worst_gpu_counts(service: Any, a_job: AJob, database: Database) -> None:
     """Eight GPUs are one observation, that of the highest."""
     before = await predicted(service, a_job)
     peaks = [a_peak(before.prediction, before.peak.device_bytes + index, gpu_uuid=f"{GPU}{index}", ended=True) for index in range(8)]
     await service.telemetry.ReportPeaks(a_batch(*peaks))
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        assert connection.execute("SELECT observed_bytes, learned FROM observations").fetchall() == [(before.peak.device_bytes + 7, 1)]
-    connection.close()
+    assert database.rows("SELECT observed_bytes, learned FROM observations") == [(before.peak.device_bytes + 7, 1)]
 
 
 async def test_duplicates_late_rows_and_replays_change_nothing(service: Any, a_job: AJob) -> None:
@@ -175,13 +174,11 @@ async def test_an_unknown_event_is_refused(service: Any, refusal: Any) -> None:
     assert "finished" in refusal(caught.value).fields["event"]
 
 
-async def test_peaks_of_an_unknown_prediction_are_kept_and_teach_nothing(service: Any, tmp_path: Path) -> None:
+async def test_peaks_of_an_unknown_prediction_are_kept_and_teach_nothing(service: Any, database: Database) -> None:
     """The id comes from a job's environment, which anybody can set."""
     acknowledged = await service.telemetry.ReportPeaks(a_batch(a_peak("predictions/forged", 1e9, ended=True)))
     assert acknowledged.stored == 1
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        assert connection.execute("SELECT count(*) FROM observations").fetchone() == (0,)
-    connection.close()
+    assert database.count("observations") == 0
 
 
 async def test_a_stream_answers_each_batch_in_order(service: Any, a_job: AJob) -> None:
@@ -226,6 +223,22 @@ async def test_two_services_on_one_database_share_the_margin(start_service: Any,
         assert want_answer.calibration.observations == 3
 
 
+@pytest.mark.parametrize("new_database", ["pgbouncer"], indirect=True)
+async def test_services_behind_a_pgbouncer_share_the_margin(start_service: Any, a_job: AJob) -> None:
+    """In transaction mode: two services with more calls at once than connections lose none of them, and learn each job once."""
+    async with start_service() as first, start_service() as second:
+        before = await predicted(first, a_job)
+        names = [(await predicted(service, a_job)).prediction for service in (first, second) * 4]
+        peaks = [a_batch(a_peak(name, before.peak.device_bytes * 1.1, job=str(number), ended=True)) for number, name in enumerate(names)]
+        answers = await asyncio.gather(*(service.telemetry.ReportPeaks(batch) for batch in peaks for service in (first, second)))
+        assert [answer.stored for answer in answers] == [1] * 16
+        await asyncio.gather(*(service.core.learner.learn() for service in (first, second)))
+        await asyncio.gather(*(service.core.learner.load() for service in (first, second)))
+        found = [(await predicted(service, a_job)).calibration for service in (first, second)]
+        assert found[0] == found[1]
+        assert found[0].observations == 8
+
+
 async def test_a_restart_keeps_the_margin(start_service: Any, a_job: AJob) -> None:
     """Two lifetimes of the service on one database."""
     async with start_service() as first:
@@ -238,14 +251,19 @@ async def test_a_restart_keeps_the_margin(start_service: Any, a_job: AJob) -> No
     assert answer.calibration == want_answer.calibration
 
 
-async def test_an_end_that_was_stored_and_not_learned_is_learned_at_the_next_start(start_service: Any, a_job: AJob, tmp_path: Path) -> None:
+async def test_an_end_that_was_stored_and_not_learned_is_learned_at_the_next_start(
+    start_service: Any, a_job: AJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As after a crash between the commit of the peaks and that of the margin."""
+
+    async def fail(names: object) -> None:
+        raise PeakgateError("STORE_UNAVAILABLE", "away")
+
     async with start_service() as first:
         before = await predicted(first, a_job)
-        await first.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 1.2)))
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        connection.execute("UPDATE peaks SET ended = 1")
-    connection.close()
+        monkeypatch.setattr(first.core.learner, "learn", fail)
+        await first.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 1.2, ended=True)))
+        assert (await predicted(first, a_job)).peak.bound_bytes == before.peak.bound_bytes
     async with start_service() as second:
         assert (await predicted(second, a_job)).peak.bound_bytes > before.peak.bound_bytes
 
@@ -280,7 +298,7 @@ async def test_an_implausible_peak_is_quarantined_with_its_reason(service: Any, 
     assert kept_out[0].message
 
 
-def test_a_killed_service_loses_nothing_that_it_acknowledged(run_service: Any, a_job: AJob, tmp_path: Path) -> None:
+def test_a_killed_service_loses_nothing_that_it_acknowledged(run_service: Any, a_job: AJob) -> None:
     """kill -9 right after each acknowledgement; the batch without one is sent again, and changes nothing twice."""
     with run_service() as running, grpc.insecure_channel(running.grpc) as channel:
         answer = PredictionServiceStub(channel).Predict(pb.PredictRequest(job=a_job(framework="huggingface", micro_batch_size=4)))

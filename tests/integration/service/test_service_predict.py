@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sqlite3
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from tests.databases import Database
 
 from peakgate.v1 import calibration_service_pb2 as calibration_pb
 from peakgate.v1 import catalog_service_pb2 as catalog_pb
@@ -23,12 +22,9 @@ AJob = Callable[..., TrainingJob]
 ROW_LIMIT_BYTES = 4096
 
 
-def rows(path: Path, table: str) -> int:
-    """How many rows a table has."""
-    with sqlite3.connect(path) as connection:
-        count: int = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-    connection.close()
-    return count
+def size(value: object) -> int:
+    """Of a column in a row: of its bytes, or of its text."""
+    return len(value) if isinstance(value, bytes) else len(str(value))
 
 
 async def test_a_job_that_fits_is_admitted_and_stored(service: Any, a_job: AJob) -> None:
@@ -74,12 +70,12 @@ async def test_an_equal_job_is_computed_once_and_named_anew(service: Any, a_job:
     assert b"peakgate_answers_cached_total 1.0" in service.metrics.exposition()
 
 
-async def test_validate_only_stores_nothing(service: Any, a_job: AJob, tmp_path: Path) -> None:
+async def test_validate_only_stores_nothing(service: Any, a_job: AJob, database: Database) -> None:
     """The same answer without a name."""
     answer = await service.predictions.Predict(pb.PredictRequest(job=a_job(), validate_only=True))
     assert (answer.prediction, answer.verdict) == ("", VERDICT_ADMIT)
     await service.core.audit.flush()
-    assert rows(tmp_path / "store.sqlite3", "predictions") == 0
+    assert database.count("predictions") == 0
 
 
 async def test_brief_leaves_out_timeline_and_suggestions(service: Any, a_job: AJob) -> None:
@@ -91,14 +87,14 @@ async def test_brief_leaves_out_timeline_and_suggestions(service: Any, a_job: AJ
     assert list(short.ledger) == list(whole.ledger)
 
 
-async def test_the_same_request_id_gives_the_same_answer(service: Any, a_job: AJob, tmp_path: Path) -> None:
+async def test_the_same_request_id_gives_the_same_answer(service: Any, a_job: AJob, database: Database) -> None:
     """While the row waits, after it was written, and to calls at the same time."""
     request = pb.PredictRequest(job=a_job(), request_id=str(uuid.UUID(int=1)))
     answers = await asyncio.gather(*(service.predictions.Predict(request) for _ in range(5)))
     await service.core.audit.flush()
     answers.append(await service.predictions.Predict(request))
     assert all(answer == answers[0] for answer in answers)
-    assert rows(tmp_path / "store.sqlite3", "predictions") == 1
+    assert database.count("predictions") == 1
 
 
 async def test_a_request_id_is_known_after_a_restart(start_service: Any, a_job: AJob) -> None:
@@ -120,19 +116,15 @@ async def test_a_request_id_with_another_body_is_refused(service: Any, a_job: AJ
     assert refusal(caught.value).reason == "REQUEST_ID_REUSED"
 
 
-async def test_a_stored_row_takes_at_most_four_kilobytes(service: Any, a_job: AJob, tmp_path: Path) -> None:
+async def test_a_stored_row_takes_at_most_four_kilobytes(service: Any, a_job: AJob, database: Database) -> None:
     """Also that of a rejection with all its suggestions; the job is stored once."""
     for _ in range(3):
         await service.predictions.Predict(pb.PredictRequest(job=a_job(attention="eager")))
     await service.core.audit.flush()
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        columns = [row[1] for row in connection.execute("PRAGMA table_info(predictions)")]
-        sizes = "+".join(f"coalesce(length({name}),0)" for name in columns)
-        largest = connection.execute(f"SELECT max({sizes}) FROM predictions").fetchone()[0]
-        body = connection.execute("SELECT max(length(body)) FROM jobs").fetchone()[0]
-    connection.close()
-    assert largest + body <= ROW_LIMIT_BYTES
-    assert rows(tmp_path / "store.sqlite3", "jobs") == 1
+    largest = max(sum(size(value) for value in row) for row in database.rows("SELECT * FROM predictions"))
+    ((body,),) = database.rows("SELECT body FROM jobs")
+    assert largest + size(body) <= ROW_LIMIT_BYTES
+    assert database.count("jobs") == 1
 
 
 async def test_predictions_are_listed_newest_first_in_pages(service: Any, a_job: AJob) -> None:
@@ -232,7 +224,7 @@ async def bad_jobs(a_job: AJob) -> dict[str, tuple[TrainingJob, grpc.StatusCode,
 
 
 @pytest.mark.parametrize("name", ["missing", "nan", "negative", "huge", "gpu", "model", "heads", "world", "word"])
-async def test_a_bad_job_is_one_clear_error(name: str, service: Any, a_job: AJob, refusal: Any, tmp_path: Path) -> None:
+async def test_a_bad_job_is_one_clear_error(name: str, service: Any, a_job: AJob, refusal: Any, database: Database) -> None:
     """Code, reason and field as a program reads them; nothing is stored; the next job is served."""
     job, want_code, want_reason, want_field = (await bad_jobs(a_job))[name]
     with pytest.raises(grpc.RpcError) as caught:
@@ -242,7 +234,7 @@ async def test_a_bad_job_is_one_clear_error(name: str, service: Any, a_job: AJob
     assert want_field in found.fields
     assert all(found.fields.values())
     await service.core.audit.flush()
-    assert rows(tmp_path / "store.sqlite3", "predictions") == 0
+    assert database.count("predictions") == 0
     assert (await service.predictions.Predict(pb.PredictRequest(job=a_job()))).verdict == VERDICT_ADMIT
 
 
@@ -304,11 +296,9 @@ async def test_an_unexpected_error_leaks_nothing(service: Any, a_job: AJob, refu
     assert "secret" not in str(caught.value.details())
 
 
-async def test_the_database_may_be_away(service: Any, a_job: AJob, tmp_path: Path) -> None:
+async def test_the_database_may_be_away(service: Any, a_job: AJob, database: Database) -> None:
     """Predict answers from the last calibration and says so, and the prediction is stored when the database is back."""
-    blocker = sqlite3.connect(tmp_path / "store.sqlite3", isolation_level=None)
-    path = tmp_path / "store.sqlite3"
-    blocker.execute("ALTER TABLE predictions RENAME TO hidden")
+    database.run("ALTER TABLE predictions RENAME TO hidden")
     try:
         await service.predictions.Predict(pb.PredictRequest(job=a_job()))
         async with asyncio.timeout(5):
@@ -318,10 +308,9 @@ async def test_the_database_may_be_away(service: Any, a_job: AJob, tmp_path: Pat
         assert any("database is away or slow" in warning for warning in answer.warnings)
         assert answer.verdict == VERDICT_ADMIT
     finally:
-        blocker.execute("ALTER TABLE hidden RENAME TO predictions")
-        blocker.close()
+        database.run("ALTER TABLE hidden RENAME TO predictions")
     async with asyncio.timeout(10):
-        while rows(path, "predictions") < 2:  # noqa: ASYNC110 - another connection sees what was committed
+        while database.count("predictions") < 2:  # noqa: ASYNC110 - another connection sees what was committed
             await asyncio.sleep(0.05)
 
 

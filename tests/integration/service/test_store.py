@@ -1,25 +1,29 @@
-"""The store on a real SQLite file, and its statements for PostgreSQL."""
+"""The store on real databases of both kinds, and what holds for a SQLite file alone."""
 
 from __future__ import annotations
 
 import dataclasses
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Dialect
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import inspect, text
+from tests.databases import Database
+from tests.integration.service.rows import a_peak, a_phase, a_version, an_observation
+from tests.unit.server.stored import a_prediction
 
 from peakgate.server.errors import PeakgateError
-from peakgate.server.store import peaks as peak_statements
+from peakgate.server.store import engine as engine_module
+from peakgate.server.store import migrate, predictions
 from peakgate.server.store.engine import open_engine, refuse_network_file_system
-from peakgate.server.store.migrate import upgrade
-from peakgate.server.store.records import EventRow, PeakRow, PredictionContent, PredictionRow
+from peakgate.server.store.migrate import configuration, upgrade
+from peakgate.server.store.records import EventRow, PeakRow
+from peakgate.server.store.session import Sessions
 from peakgate.server.store.sql import SqlStore, open_store
 from peakgate.server.store.tables import metadata, peaks
 
@@ -27,98 +31,68 @@ HOUR_US = 3_600_000_000
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    """A store on a new file."""
-    opened = open_store(f"sqlite:///{tmp_path / 'store.sqlite3'}")
+def store(database: Database) -> Iterator[SqlStore]:
+    """A store on a new database."""
+    opened = open_store(database.url)
     yield opened
     opened.close()
 
 
-def a_prediction(name: str, *, created_us: int = 0, request_id: str | None = None) -> PredictionRow:
-    """A small prediction; all of them are of one job."""
-    content = PredictionContent(
-        job=b"job",
-        job_digest="digest",
-        job_name="a job",
-        verdict="ADMIT",
-        group="g",
-        required_bytes=50,
-        device_bytes=60,
-        bound_bytes=55,
-        total_bytes=80,
-        model_version="1",
-        calibration_version="1.0",
-        answer=b"answer",
-    )
-    return PredictionRow(prediction=name, created_us=created_us, request_id=request_id, request_digest=None, content=content)
+NEW_IN_0002 = {"step", "steps_done", "longest_sequence", "alloc_retries", "ooms", "longest_gap_us", "xid"}
 
 
-def a_peak(**changes: object) -> PeakRow:
-    """The whole job on a GPU."""
-    row = PeakRow(
-        cluster="c",
-        node="n",
-        gpu_uuid="GPU-0",
-        job="1",
-        restart=0,
-        prediction="predictions/0",
-        pid=0,
-        pid_start_ticks=0,
-        gpu_name="g",
-        gpu_total_bytes=80,
-        peak_bytes=60,
-        source="sampled",
-        torch_allocated_bytes=0,
-        torch_reserved_bytes=0,
-        first_us=5,
-        last_us=5,
-        peak_us=5,
-        samples=1,
-        gaps=0,
-        flags=0,
-        ended=0,
-        uid=0,
-        boot_id="b",
-        agent_version="1",
-        driver_version="1",
-    )
-    return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
+def test_the_migrations_make_the_tables(database: Database) -> None:
+    """What the code declares and what a database gets are the same; a second run changes nothing."""
+    assert upgrade(database.url) == upgrade(database.url)
+    with database.connected() as connection:
+        assert compare_metadata(MigrationContext.configure(connection, opts={"compare_server_default": True}), metadata) == []
 
 
-def read_peaks(path: Path) -> list[tuple[object, ...]]:
-    """Every column of every peak, in the order of the key."""
-    with sqlite3.connect(path) as connection:
-        found = connection.execute("SELECT * FROM peaks ORDER BY gpu_uuid, pid").fetchall()
-    connection.close()
-    return found
+def test_a_database_of_a_newer_version_is_refused(database: Database) -> None:
+    """Older code would misread it."""
+    upgrade(database.url)
+    database.run("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(PeakgateError, match="newer version"):
+        upgrade(database.url)
 
 
-def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
-    """What the code declares and what a database gets are the same."""
-    url = f"sqlite:///{tmp_path / 'store.sqlite3'}"
-    assert upgrade(url) == upgrade(url)
-    engine = open_engine(url)
-    with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+def columns_of(database: Database) -> dict[str, set[str]]:
+    """The tables and their columns, as they are."""
+    with database.connected() as connection:
+        inspector = inspect(connection)
+        return {name: {column["name"] for column in inspector.get_columns(name)} for name in inspector.get_table_names()}
+
+
+@pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)
+def test_a_migration_that_cannot_write_the_file_changes_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else writes: it gives up in time, and says what to do."""
+    monkeypatch.setattr(engine_module, "BUSY_SECONDS", 0.1)
+    upgrade(database.url)
+    database.run("UPDATE alembic_version SET version_num = '0001'")
+    before = columns_of(database)
+    with database.connected() as blocker:
+        blocker.execute(text("UPDATE alembic_version SET version_num = version_num"))
+        with pytest.raises(PeakgateError, match=r"nothing was changed.*locked.*peakgate db upgrade"):
+            upgrade(database.url)
+    assert (columns_of(database), database.rows("SELECT version_num FROM alembic_version")) == (before, [("0001",)])
+
+
+@pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)
+def test_a_migration_of_a_file_ends_in_time_and_changes_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is held by SQLite's own look at the clock between operations."""
+    monkeypatch.setattr(migrate, "OPERATIONS_BETWEEN_LOOKS", 1)
+    engine = open_engine(database.url)
+    with pytest.raises(PeakgateError, match=r"nothing was changed.*interrupted"):
+        migrate.upgrade_engine(engine, statement_seconds=0.0)
+    assert columns_of(database) == {}
+    assert migrate.upgrade_engine(engine)
     engine.dispose()
 
 
-def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
-    """Older code would misread it."""
-    path = tmp_path / "store.sqlite3"
-    upgrade(f"sqlite:///{path}")
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
-    with pytest.raises(PeakgateError, match="newer version"):
-        upgrade(f"sqlite:///{path}")
-
-
-def test_a_write_ahead_log_is_used(tmp_path: Path, store: SqlStore) -> None:
-    """Readers do not wait for the writer."""
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    connection.close()
+@pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)
+def test_a_write_ahead_log_is_used(database: Database, store: SqlStore) -> None:
+    """Readers of a file do not wait for the writer."""
+    assert database.rows("PRAGMA journal_mode") == [("wal",)]
     store.ping()
 
 
@@ -154,6 +128,25 @@ def test_unused_predictions_expire_and_used_ones_stay(store: SqlStore) -> None:
     assert kept == ["predictions/3", "predictions/1", "predictions/0"]
 
 
+def test_a_job_goes_with_its_last_prediction(store: SqlStore, database: Database) -> None:
+    """And no more of them than one transaction should delete, the oldest first."""
+    store.add_predictions([a_prediction(f"predictions/{number}", created_us=number) for number in range(3)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predictions, "EXPIRED_AT_ONCE", 2)
+        assert (store.expire(9), database.count("jobs")) == (2, 1)
+        assert database.rows("SELECT prediction FROM predictions") == [("predictions/2",)]
+        assert (store.expire(9), database.count("jobs")) == (1, 0)
+
+
+def test_what_expires_is_found_by_an_index(store: SqlStore, database: Database) -> None:
+    """Every ten minutes: among millions of predictions that jobs use, those that none uses are not searched for."""
+    explain = "EXPLAIN QUERY PLAN" if database.kind == "sqlite" else "EXPLAIN"
+    with database.connected() as connection:
+        query = predictions.unused(9).compile(connection.engine, compile_kwargs={"literal_binds": True})
+        plan = " ".join(str(row) for row in connection.exec_driver_sql(f"{explain} {query}"))
+    assert "ix_predictions_unused" in plan
+
+
 def test_a_repeated_row_or_request_changes_nothing(store: SqlStore) -> None:
     """A batch whose commit was not seen is written again."""
     rows = [a_prediction("predictions/0", request_id="r"), a_prediction("predictions/1", request_id="r")]
@@ -166,14 +159,45 @@ def test_a_repeated_row_or_request_changes_nothing(store: SqlStore) -> None:
     assert list(store.request_ids()) == ["r"]
 
 
-def test_peaks_are_merged_field_by_field(store: SqlStore, tmp_path: Path) -> None:
+def test_peaks_are_merged_field_by_field(store: SqlStore, database: Database) -> None:
     """The maximum with its moment, the first and last time, flags united, an end never taken back."""
     store.merge_peaks([a_peak(peak_bytes=70, peak_us=7, first_us=6, last_us=8, flags=1, ended=1, samples=3)])
-    store.merge_peaks([a_peak(peak_bytes=50, peak_us=9, first_us=4, last_us=9, flags=4, source="torch", samples=2)])
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        columns = "peak_bytes, peak_us, first_us, last_us, flags, ended, source, samples"
-        assert connection.execute(f"SELECT {columns} FROM peaks").fetchall() == [(70, 7, 4, 9, 5, 1, "sampled", 3)]
-    connection.close()
+    store.merge_peaks([a_peak(peak_bytes=50, peak_us=9, first_us=4, last_us=9, flags=4, samples=2)])
+    columns = "peak_bytes, peak_us, first_us, last_us, flags, ended, source, samples"
+    assert database.rows(f"SELECT {columns} FROM peaks") == [(70, 7, 4, 9, 5, 1, "sampled", 3)]
+
+
+def test_sources_and_steps_stay_apart(store: SqlStore) -> None:
+    """What the driver, NVML and torch say of one process are three figures; so are those of two trainings."""
+    store.add_predictions([a_prediction("predictions/0")])
+    kinds = [(source, step) for source in ("accounting", "sampled", "torch") for step in ("0", "1")]
+    store.merge_peaks([a_peak(source=source, step=step, ended=1) for source, step in kinds])
+    (attempt,) = store.due(names=None, settled_before_us=HOUR_US)
+    assert sorted((row.source, row.step) for row in attempt.peaks) == kinds
+
+
+def test_peaks_by_phase_are_merged_figure_by_figure(store: SqlStore, database: Database) -> None:
+    """A repeat or an older figure changes nothing."""
+    store.merge_peaks([a_peak()], [a_phase(allocated_bytes=5, reserved_bytes=6)])
+    store.merge_peaks([a_peak()], [a_phase(allocated_bytes=4, reserved_bytes=9), a_phase(phase="backward")])
+    found = database.rows("SELECT phase, allocated_bytes, reserved_bytes FROM phase_peaks ORDER BY phase")
+    assert found == [("backward", 1, 2), ("forward", 5, 9)]
+
+
+def test_a_database_of_the_first_version_keeps_its_peaks(database: Database) -> None:
+    """An upgrade adds the new columns to rows that are there."""
+    engine = open_engine(database.url)
+    with Sessions(engine).writing() as connection:
+        config = configuration()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        names = [column.name for column in peaks.columns if column.name not in NEW_IN_0002]
+        row = {name: getattr(a_peak(), name) for name in names}
+        connection.execute(text(f"INSERT INTO peaks ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"), row)
+    engine.dispose()
+    upgrade(database.url)
+    names = [column.name for column in peaks.columns]
+    assert database.rows(f"SELECT {', '.join(names)} FROM peaks") == [tuple(getattr(a_peak(), name) for name in names)]
 
 
 PEAKS = st.builds(
@@ -190,21 +214,73 @@ PEAKS = st.builds(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batch=st.lists(PEAKS, min_size=1, max_size=8), data=st.data())
-def test_order_duplicates_and_batches_do_not_matter(batch: list[PeakRow], data: st.DataObject, tmp_path: Path) -> None:
-    """Delivered in any order, twice, in batches or alone: the same rows but for the moment of equal peaks."""
+def test_order_duplicates_and_batches_do_not_matter(batch: list[PeakRow], data: st.DataObject, database: Database, store: SqlStore) -> None:
+    """Delivered in any order, twice, in batches or alone, and one key more than once in a batch: the same rows."""
     shuffled = data.draw(st.permutations(batch + batch))
     found = []
-    for name, batches in (("a", [batch]), ("b", [[row] for row in shuffled])):
-        path = tmp_path / f"{name}.sqlite3"
-        path.unlink(missing_ok=True)
-        store = open_store(f"sqlite:///{path}")
+    for batches in ([batch], [[row] for row in shuffled], [shuffled]):
+        database.run("DELETE FROM peaks")
         for rows in batches:
             store.merge_peaks(rows)
-        store.close()
-        found.append(read_peaks(path))
-        for leftover in tmp_path.glob(f"{name}.sqlite3*"):
-            leftover.unlink()
-    assert found[0] == found[1]
+        found.append(database.rows("SELECT * FROM peaks ORDER BY gpu_uuid, pid"))
+    assert found[0] == found[1] == found[2]
+
+
+def test_an_attempt_is_applied_once(store: SqlStore) -> None:
+    """A second time is told, with or without a new version, and no version is stored."""
+    store.add_predictions([a_prediction("predictions/0")])
+    assert store.apply(an_observation("predictions/0"), a_version("1"), expected_sequence=0)
+    active = store.active_calibration()
+    assert active is not None
+    for new in (None, a_version("2")):
+        assert not store.apply(an_observation("predictions/0"), new, expected_sequence=active.sequence)
+    assert store.active_calibration() == active
+
+
+def test_a_repeated_event_does_not_take_a_state_back(store: SqlStore) -> None:
+    """Started, ended, and the start once more."""
+    store.add_predictions([a_prediction("predictions/0")])
+    for event in ("started", "finished", "started"):
+        store.add_event(EventRow(cluster="c", job="1", restart=0, prediction="predictions/0", event=event, event_us=1, exit_code=None))
+    found = store.prediction("predictions/0")
+    assert found is not None
+    assert found.state == "finished"
+
+
+def test_the_list_of_ended_attempts_stays_short(store: SqlStore, database: Database) -> None:
+    """What was applied leaves it, also when its last rows come once more; what nobody knows leaves it after a while."""
+    store.add_predictions([a_prediction("predictions/0")])
+    ended = [a_peak(ended=1), a_peak(prediction="predictions/forged", ended=1), a_peak(prediction="", ended=1), a_peak(pid=7, ended=1)]
+    store.merge_peaks(ended)
+    store.add_event(EventRow(cluster="c", job="2", restart=0, prediction="predictions/0", event="oom", event_us=4, exit_code=None))
+    assert [(each.job, each.event) for each in store.due(names=None, settled_before_us=0)] == [("1", ""), ("2", "oom")][::-1]
+    assert store.apply(an_observation("predictions/0"), None, expected_sequence=0)
+    store.merge_peaks(ended)
+    assert [each.job for each in store.due(names=None, settled_before_us=0)] == ["2"]
+    query = "SELECT prediction, job FROM ended_attempts ORDER BY prediction, job"
+    assert database.rows(query) == [("predictions/0", "1"), ("predictions/0", "2"), ("predictions/forged", "1")]
+    store.expire(5)
+    assert database.rows(query) == [("predictions/0", "2"), ("predictions/forged", "1")]
+    store.expire(6)
+    assert database.rows(query) == [("predictions/0", "2")]
+
+
+def test_an_upgrade_lists_what_had_ended(database: Database) -> None:
+    """Attempts that the version before had not learned from are found; the applied one and the running one are not."""
+    engine = open_engine(database.url)
+    with Sessions(engine).writing() as connection:
+        config = configuration()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0003")
+    store = SqlStore(engine)
+    store.add_predictions([a_prediction(f"predictions/{number}") for number in range(4)])
+    store.merge_peaks([a_peak(prediction=f"predictions/{number}", ended=number % 2) for number in range(4)])
+    store.add_event(EventRow(cluster="c", job="1", restart=0, prediction="predictions/2", event="failed", event_us=9, exit_code=1))
+    store.apply(an_observation("predictions/1"), None, expected_sequence=0)
+    database.run("DROP TABLE ended_attempts", "DROP INDEX ix_predictions_unused", "UPDATE alembic_version SET version_num = '0002'")
+    upgrade(database.url)
+    assert [each.prediction for each in store.due(names=None, settled_before_us=0)] == ["predictions/3", "predictions/2"]
+    store.close()
 
 
 def test_a_gpu_that_falls_silent_is_waited_for(store: SqlStore) -> None:
@@ -216,20 +292,9 @@ def test_a_gpu_that_falls_silent_is_waited_for(store: SqlStore) -> None:
     assert [(attempt.prediction, len(attempt.peaks)) for attempt in due] == [("predictions/0", 2)]
 
 
-def test_the_merge_is_spelled_for_postgresql_too() -> None:
-    """No word of SQLite's own in the statement that every agent's batch runs."""
-    statement = peak_statements._merged(postgresql.insert(peaks))
-    dialect: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
-    text = str(statement.compile(dialect=dialect))
-    assert "ON CONFLICT (cluster, node, gpu_uuid, job, restart, prediction, pid, pid_start_ticks) DO UPDATE" in text
-    assert "CASE WHEN (excluded.peak_bytes > peaks.peak_bytes)" in text
-
-
-def test_a_broken_database_is_an_error_with_a_reason(tmp_path: Path, store: SqlStore) -> None:
+def test_a_broken_database_is_an_error_with_a_reason(database: Database, store: SqlStore) -> None:
     """STORE_UNAVAILABLE, whatever SQLAlchemy raised."""
-    with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
-        connection.execute("DROP TABLE peaks")
-    connection.close()
+    database.run("DROP TABLE peaks")
     with pytest.raises(PeakgateError) as caught:
         store.merge_peaks([a_peak()])
     assert caught.value.reason == "STORE_UNAVAILABLE"
@@ -238,3 +303,31 @@ def test_a_broken_database_is_an_error_with_a_reason(tmp_path: Path, store: SqlS
 def test_a_record_has_every_column_of_its_table() -> None:
     """A column that is added on one side only is noticed."""
     assert {field.name for field in dataclasses.fields(PeakRow)} == {column.name for column in peaks.columns}
+
+
+@pytest.mark.parametrize(("origin", "want_waits"), [("agent", True), ("slurm", False), ("", False)])
+def test_an_end_that_only_agents_told_waits_for_another_program(store: SqlStore, origin: str, want_waits: bool) -> None:
+    """An empty GPU may be a pause of the job; a scheduler knows better."""
+    store.add_predictions([a_prediction("predictions/0")])
+    store.merge_peaks([a_peak(ended=1, last_us=HOUR_US)])
+    an_end = EventRow(
+        cluster="c", job="1", restart=0, prediction="predictions/0", event="finished", event_us=HOUR_US, exit_code=None, origin=origin
+    )
+    store.add_event(an_end)
+    found = [store.due(names=None, settled_before_us=0, quiet_before_us=HOUR_US + after) for after in (0, 1)]
+    assert [len(attempts) for attempts in found] == [0 if want_waits else 1, 1]
+
+
+def test_a_second_program_within_the_wait_is_part_of_the_attempt(store: SqlStore) -> None:
+    """Its higher peak counts, and nothing is learned before it has ended."""
+    store.add_predictions([a_prediction("predictions/0")])
+    store.merge_peaks([a_peak(ended=1, last_us=HOUR_US)])
+    an_end = EventRow(
+        cluster="c", job="1", restart=0, prediction="predictions/0", event="finished", event_us=HOUR_US, exit_code=None, origin="agent"
+    )
+    store.add_event(an_end)
+    store.merge_peaks([a_peak(step="2", peak_bytes=70, last_us=HOUR_US + 5)])
+    assert store.due(names=None, settled_before_us=0, quiet_before_us=HOUR_US + 9) == []
+    store.merge_peaks([a_peak(step="2", peak_bytes=70, ended=1, last_us=HOUR_US + 7)])
+    (attempt,) = store.due(names=None, settled_before_us=0, quiet_before_us=HOUR_US + 9)
+    assert max(row.peak_bytes for row in attempt.peaks) == 70

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from peakgate.agent.event_thread import EventThread
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_module import load_pynvml
 from peakgate.agent.peaks import NO_FLAGS, Flag, JobEvent, PeakKey, PeakRow
@@ -30,7 +31,7 @@ def a_gpu(uuid: str = GPU, total_bytes: int = 80 * GIB) -> Gpu:
     return Gpu(uuid=uuid, name="NVIDIA H100 80GB HBM3", total_bytes=total_bytes)
 
 
-def a_list(time: float, used: dict[int, int | None], *, gpu: Gpu | None = None) -> ProcessSample:
+def a_list(time: float, used: Mapping[int, int | None], *, gpu: Gpu | None = None) -> ProcessSample:
     """A process list: memory by pid."""
     return ProcessSample(
         gpu=gpu or a_gpu(), time=time, processes=tuple(GpuProcess(pid=pid, used_bytes=value) for pid, value in used.items())
@@ -86,12 +87,24 @@ class ProcTree:
         self.root = root
 
     def add(
-        self, pid: int, *, start_ticks: int = 100, cgroup: str = "", environment: dict[str, str] | None = None, uid: int = 1000
+        self,
+        pid: int,
+        *,
+        start_ticks: int = 100,
+        cgroup: str = "",
+        environment: dict[str, str] | None = None,
+        uid: int = 1000,
+        parent: int = 0,
+        group: int = 0,
+        session: int = 0,
+        executable: str = "/usr/bin/python3.11",
     ) -> None:
         """A process, in place of any that had this pid."""
         folder = self.root / str(pid)
         folder.mkdir(parents=True, exist_ok=True)
-        fields = ["S", *["0"] * 18, str(start_ticks), *["0"] * 30]
+        fields = ["S", str(parent), str(group), str(session), *["0"] * 15, str(start_ticks), *["0"] * 30]
+        (folder / "exe").unlink(missing_ok=True)
+        (folder / "exe").symlink_to(executable)
         (folder / "stat").write_text(f"{pid} (a (strange) name) {' '.join(fields)}\n")
         (folder / "status").write_text(f"Name:\ttrain\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
         (folder / "cgroup").write_text(cgroup)
@@ -115,14 +128,31 @@ def write_job_file(folder: Path, gpu_uuid: str, **fields: object) -> Path:
 class SimulatedNode:
     """A sampler over the real pynvml over the simulated library, with the scenario's clock as the only clock."""
 
-    def __init__(self, simulated: SimulatedNvml, scenario: str, *, uniform: Callable[[float, float], float] | None = None) -> None:
+    def __init__(
+        self,
+        simulated: SimulatedNvml,
+        scenario: str,
+        *,
+        uniform: Callable[[float, float], float] | None = None,
+        call_clock: Callable[[], float] = lambda: 0.0,
+        events: bool = False,
+        enable_accounting: bool = False,
+    ) -> None:
         simulated.load(scenario)
         simulated.set_time(0.0)
         self.simulated = simulated
         self.now = 0.0
         self.nvml = Nvml(module=load_pynvml())
         self.nvml.start()
-        self.sampler = Sampler(nvml=self.nvml, clock=self.clock, wall=lambda: START + self.now, uniform=uniform or Random(7).uniform)
+        self.sampler = Sampler(
+            nvml=self.nvml,
+            clock=self.clock,
+            wall=lambda: START + self.now,
+            uniform=uniform or Random(7).uniform,
+            events=EventThread(nvml=self.nvml) if events else None,
+            enable_accounting=enable_accounting,
+            call_clock=call_clock,  # by default a call takes no time: the machine's load must not stretch a period
+        )
 
     def clock(self) -> float:
         """Scenario seconds."""

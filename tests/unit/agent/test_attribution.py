@@ -8,10 +8,14 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.agent.builders import GPU, ProcTree, write_job_file
 
-from peakgate.agent.attribution import Attribution, Owner
+from peakgate.agent.attribution import Attribution
+from peakgate.agent.host_pids import HostPids
 from peakgate.agent.jobs_folder import JobFile, JobsFolder
+from peakgate.agent.owner import Owner
 from peakgate.agent.proc import ProcessId, ProcFolder
 
+SLUID = "sEKNKTV3WPV500"
+SLURM_SLUID = f"0::/system.slice/slurmstepd.scope/{SLUID}/step_0/user/task_0"
 SLURM_402 = "0::/system.slice/slurmstepd.scope/job_402/step_0/user/task_0"
 
 
@@ -75,6 +79,81 @@ def test_a_late_drop_in_file_still_counts(node: Node) -> None:
     assert node.owner().job == "402"
 
 
+def test_a_sluid_is_the_jobs_key_and_its_number_is_kept(node: Node) -> None:
+    """The SLUID is of one run, so a requeued job does not take its predecessor's peaks; people know the job by its number."""
+    node.proc.add(7, cgroup=SLURM_SLUID, environment={"SLURM_JOB_ID": "402", "SLURM_JOB_SLUID": SLUID})
+    assert node.owner() == Owner(cluster="alpha", job=SLUID, slurm_job="402", uid=1000)
+
+
+@pytest.mark.parametrize("sluid", ["sEKNKTV3WPV501", "", "s-not-a-sluid"])
+def test_a_number_beside_another_sluid_is_not_the_jobs(node: Node, sluid: str) -> None:
+    """An environment that does not fit the control group is of another job or made up: no number is better than a wrong one."""
+    node.proc.add(7, cgroup=SLURM_SLUID, environment={"SLURM_JOB_ID": "999", "SLURM_JOB_SLUID": sluid})
+    assert node.owner() == Owner(cluster="alpha", job=SLUID, uid=1000)
+
+
+def test_a_drop_in_file_tells_the_number_of_a_sluid(node: Node) -> None:
+    """The prolog knows both; what it says of another SLUID is left over."""
+    node.proc.add(7, cgroup=SLURM_SLUID)
+    write_job_file(node.jobs, GPU, job="402", sluid=SLUID, prediction="predictions/p1")
+    assert node.owner() == Owner(cluster="alpha", job=SLUID, slurm_job="402", prediction="predictions/p1", uid=1000)
+    node.proc.add(8, cgroup=SLURM_SLUID)
+    write_job_file(node.jobs, GPU, job="403", sluid="sEKNKTV3WPV501", prediction="predictions/p2")
+    assert node.owner(8) == Owner(cluster="alpha", job=SLUID, uid=1000)
+
+
+def test_a_drop_in_file_tells_the_sluid_of_a_number(node: Node) -> None:
+    """Where control groups are named by number (CgroupJobIdPaths), the prolog's SLUID makes the key of one run."""
+    node.proc.add(7, cgroup=SLURM_402)
+    write_job_file(node.jobs, GPU, job="402", sluid=SLUID)
+    assert node.owner() == Owner(cluster="alpha", job=SLUID, slurm_job="402", uid=1000)
+
+
+def test_without_control_groups_the_environment_names_the_job(node: Node) -> None:
+    """A cluster without the cgroup plugins: a hint is all there is; a SLUID in it is the key as everywhere."""
+    node.proc.add(7, environment={"SLURM_JOB_ID": "402", "SLURM_RESTART_COUNT": "1"})
+    node.proc.add(8, environment={"SLURM_JOB_ID": "402", "SLURM_JOB_SLUID": SLUID})
+    assert node.owner(7) == Owner(cluster="alpha", job="402", restart=1, uid=1000)
+    assert node.owner(8) == Owner(cluster="alpha", job=SLUID, slurm_job="402", uid=1000)
+
+
+def test_a_restart_that_the_prolog_cannot_know_is_the_environments(node: Node) -> None:
+    """Slurm tells the job how often it was restarted, and not the prolog."""
+    node.proc.add(7, cgroup=SLURM_402, environment={"SLURM_RESTART_COUNT": "3"})
+    write_job_file(node.jobs, GPU, job="402", prediction="predictions/p1")
+    assert node.owner().restart == 3
+
+
+def test_another_prediction_in_the_process_makes_the_figures_nobodys(node: Node) -> None:
+    """The scheduler's prediction and the process's differ: whichever was trained, neither learns from it."""
+    node.proc.add(7, cgroup=SLURM_402, environment={"PEAKGATE_PREDICTION": "predictions/p2"})
+    write_job_file(node.jobs, GPU, job="402", prediction="predictions/p1")
+    owner = node.owner()
+    assert owner.prediction == "predictions/p1"
+    assert node.attribution.are_several(owner.attempt)
+
+
+def test_a_shared_gpu_has_the_owners_of_its_processes(node: Node) -> None:
+    """Two jobs on one GPU: each process is of the job that its control group names, and no file moves it."""
+    write_job_file(node.jobs, GPU, job="402", prediction="predictions/p1")
+    node.proc.add(7, cgroup=SLURM_402)
+    node.proc.add(8, cgroup=SLURM_402.replace("402", "403"))
+    owners = node.attribution.owners_on(GPU, [ProcessId(7, 100), ProcessId(8, 100)])
+    assert [(owner.job, owner.prediction) for owner in owners.values()] == [("402", "predictions/p1"), ("403", "")]
+
+
+def test_without_the_machines_pids_nobody_is_an_owner(node: Node) -> None:
+    """A pid that /proc lacks shows that the others may be anybody's: nothing is attributed, and the reason can be read."""
+    proc = ProcFolder(root=node.proc.root)
+    attribution = Attribution(cluster="alpha", proc=proc, jobs=JobsFolder(folder=node.jobs), host_pids=HostPids(proc=proc))
+    node.proc.add(7, cgroup=SLURM_402)
+    listed = [ProcessId(7, 100), ProcessId(8, 0)]
+    assert attribution.owners_on(GPU, listed)[listed[0]].job == "402"
+    assert attribution.refused == ""
+    assert set(attribution.owners_on(GPU, listed).values()) == {Owner(cluster="alpha")}
+    assert "pids" in attribution.refused
+
+
 def test_a_process_without_a_scheduler_is_known_by_its_prediction(node: Node) -> None:
     """On a laptop the prediction in the environment is the job."""
     node.proc.add(7, environment={"PEAKGATE_PREDICTION": "predictions/p1"})
@@ -112,7 +191,13 @@ def test_a_pid_that_is_used_again_is_read_again(node: Node) -> None:
         '{"job": "1", "restart": -1}',
         '{"job": "1", "restart": true}',
         '{"job": ["1"]}',
+        "[" * 60_000,
+        f'{{"job": "1", "restart": {1 << 70}}}',
+        f'{{"job": "{"x" * 201}"}}',
+        '{"job": "1\\u0000"}',
+        '{"job": "1", "prediction": "\\ud800"}',
     ],
+    ids=lambda text: text[:30],
 )
 def test_a_drop_in_file_that_is_not_as_agreed_is_absent_and_said_once(tmp_path: Path, text: str) -> None:
     """A broken file is not guessed at; the log names it one time and not every second."""

@@ -2,53 +2,56 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.agent.cgroup_vectors import GROUPS, SLUID, STEPD, Vector
 
 from peakgate.agent.cgroup import CgroupJob, job_of
+from peakgate.agent.proc import ProcFolder
 
-ID = "a" * 12 + "0123456789abcdef" * 3 + "beef"
-SHORT = ID[:12]
-POD = "1843d150-0a1b-4c2d-8e3f-001122334455"
-POD_SYSTEMD = POD.replace("-", "_")
-STATIC_POD = "0123456789abcdef" * 2
-SLUID = "sEKNKTV3WPV500"
-
-# Names as Slurm's cgroup plugins (v1, v2, 26.05), the kubelet's two drivers, docker and podman write them.
-VECTORS = {
-    "slurm v1": ("11:memory:/slurm/uid_1000/job_402/step_0/task_1\n1:name=systemd:/", CgroupJob(kind="slurm", job="402", step="0")),
-    "slurm v1, several slurmd": ("11:memory:/slurm_node7/uid_1000/job_402/step_batch", CgroupJob(kind="slurm", job="402", step="batch")),
-    "slurm v2": ("0::/system.slice/slurmstepd.scope/job_123/step_0/user/task_0", CgroupJob(kind="slurm", job="123", step="0")),
-    "slurm v2, several slurmd": (
-        "0::/system.slice/node7_slurmstepd.scope/job_123/step_extern/user/task_0",
-        CgroupJob(kind="slurm", job="123", step="extern"),
-    ),
-    "slurm 26.05": (f"0::/system.slice/slurmstepd.scope/{SLUID}/step_0/user/task_0", CgroupJob(kind="slurm", job=SLUID, step="0")),
-    "slurm's own process": ("0::/system.slice/slurmstepd.scope/system", None),
-    "podman inside slurm": (
-        f"0::/system.slice/slurmstepd.scope/job_9/step_0/user/task_0/libpod-{ID}.scope",
-        CgroupJob(kind="slurm", job="9", step="0"),
-    ),
-    "pod, systemd driver": (
-        f"0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{POD_SYSTEMD}.slice/cri-containerd-{ID}.scope",
-        CgroupJob(kind="kubernetes", job=POD, container=SHORT),
-    ),
-    "pod, cgroupfs driver": (f"9:memory:/kubepods/burstable/pod{POD}/{ID}", CgroupJob(kind="kubernetes", job=POD, container=SHORT)),
-    "static pod": (
-        f"0::/kubepods.slice/kubepods-pod{STATIC_POD}.slice/crio-{ID}.scope",
-        CgroupJob(kind="kubernetes", job=STATIC_POD, container=SHORT),
-    ),
-    "docker, systemd": (f"0::/system.slice/docker-{ID}.scope", CgroupJob(kind="container", job=SHORT, container=SHORT)),
-    "docker, cgroupfs": (f"5:devices:/docker/{ID}", CgroupJob(kind="container", job=SHORT, container=SHORT)),
-    "another cgroup namespace": ("0::/../../user.slice/user-1000.slice/session-3.scope", None),
-    "a user's session": ("0::/user.slice/user-1000.slice/session-3.scope", None),
-    "no text": ("", None),
-    "no path": ("garbage\n12:memory\n", None),
-    "slurm in the second line": ("12:cpuset:/\n11:memory:/slurm/uid_0/job_7\n", CgroupJob(kind="slurm", job="7")),
-    "a letter that Crockford's base 32 lacks": ("0::/system.slice/slurmstepd.scope/sEKNKTV3WPVU00/step_0", None),
-}
+VECTORS = {f"{group}: {name}": vector for group, vectors in GROUPS.items() for name, vector in vectors.items()}
+SEGMENTS = st.lists(st.text("abcdefgh0123456789_.-@:\\ ", min_size=1, max_size=12), max_size=4)
 
 
-@pytest.mark.parametrize(("text", "want"), VECTORS.values(), ids=VECTORS.keys())
-def test_the_job_of_a_control_group(text: str, want: CgroupJob | None) -> None:
-    """Each scheduler's names give its job; a process outside all of them gives none."""
-    assert job_of(text) == want
+@pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS.keys())
+def test_the_job_of_a_control_group(vector: Vector) -> None:
+    """Each scheduler's names give its job; a process outside all of them gives none, whatever a user calls his groups."""
+    text, *names = vector
+    got = job_of(text)
+    assert ([got.kind, got.job, got.step, got.task, got.container] if got else []) == names
+
+
+def test_a_group_is_named_by_number_or_by_sluid() -> None:
+    """The one that stands there is the job's key, and it is known which it is."""
+    by_number, by_sluid = job_of(f"{STEPD}/job_402/step_0"), job_of(f"{STEPD}/{SLUID}/step_0")
+    assert by_number
+    assert (by_number.number, by_number.sluid) == ("402", "")
+    assert by_sluid
+    assert (by_sluid.number, by_sluid.sluid) == ("", SLUID)
+    assert (CgroupJob(kind="container", job="a1").sluid, CgroupJob(kind="kubernetes", job="12").number) == ("", "")
+
+
+@given(before=SEGMENTS, after=SEGMENTS)
+def test_what_lies_around_a_job_does_not_change_it(before: list[str], after: list[str]) -> None:
+    """Slices above and groups below a step leave its job as it is."""
+    path = "/".join(["", *before, "slurmstepd.scope", "job_402", "step_0", *after])
+    job = job_of(f"0::{path}\n")
+    assert job
+    assert (job.kind, job.job, job.step) == ("slurm", "402", "0")
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    """Whatever stands there is a job or none."""
+    job = job_of(text)
+    assert job is None or job.job
+
+
+def test_the_real_file_of_this_process_is_read() -> None:
+    """The kernel's own text for this process does not raise, wherever the suite runs."""
+    text = ProcFolder().cgroup(os.getpid())
+    assert text.count(":") >= 2
+    assert job_of(text) is None or job_of(text) == job_of(text + "\n")

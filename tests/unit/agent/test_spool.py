@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.agent.builders import GIB, START, a_key, a_row, an_event, with_pid
 
-from peakgate.agent.peaks import Flag, PeakRow
-from peakgate.agent.spool import Spool, SpooledPeak, open_spool
+from peakgate.agent.peaks import Allocator, Flag, PeakRow
+from peakgate.agent.spool import Spool, SpooledPeak
+from peakgate.v1.allocator_report import PhaseReport
 
 
 @pytest.fixture
@@ -36,13 +39,24 @@ def rows(spool: Spool) -> list[PeakRow]:
     return [peak.row for peak in everything(spool)]
 
 
+phases = st.lists(
+    st.builds(
+        PhaseReport, phase=st.sampled_from(["backward", "forward"]), allocated_bytes=st.integers(0, 3), reserved_bytes=st.integers(0, 3)
+    ),
+    max_size=2,
+    unique_by=lambda each: each.phase,
+).map(lambda found: tuple(sorted(found, key=lambda each: each.phase)))
+allocators = st.builds(Allocator, allocated_bytes=st.integers(0, 3), steps_done=st.integers(0, 3), ooms=st.integers(0, 1), phases=phases)
+
+
 @st.composite
 def sightings(draw: st.DrawFn) -> PeakRow:
     """A row of one of three processes."""
     time = draw(st.integers(0, 9).map(float))
     row = a_row(a_key(pid=draw(st.integers(1, 3))), peak_bytes=draw(st.integers(0, 5)), time=time, flags=Flag(draw(st.integers(0, 31))))
     last_time = time + draw(st.integers(0, 9))
-    return replace(row, last_time=last_time, samples=draw(st.integers(1, 9)), gaps=draw(st.integers(0, 3)), ended=draw(st.booleans()))
+    row = replace(row, last_time=last_time, samples=draw(st.integers(1, 9)), gaps=draw(st.integers(0, 3)), ended=draw(st.booleans()))
+    return replace(row, allocator=draw(allocators), xid=draw(st.integers(0, 3)), longest_gap_seconds=draw(st.integers(0, 3).map(float)))
 
 
 histories = st.lists(sightings(), min_size=1, max_size=12)
@@ -172,11 +186,35 @@ def test_a_damaged_file_is_put_aside(tmp_path: Path) -> None:
     """Watching goes on with a new file; the damaged one is kept for a person to look at."""
     path = tmp_path / "agent.db"
     path.write_bytes(b"SQLite format 3\0" + random.Random(1).randbytes(5000))
-    spool = open_spool(path, wall=lambda: 1.0)
+    spool = Spool(path=path, wall=lambda: 1.0)
     spool.put(rows=[a_row()])
     assert len(rows(spool)) == 1
     spool.close()
     assert (tmp_path / "agent.db.damaged-1").exists()
+
+
+@pytest.mark.parametrize("kind", ["text", "database"])
+def test_another_programs_file_is_left_alone(tmp_path: Path, kind: str) -> None:
+    """A wrong --spool, such as the service's own database, is an error and moves nothing away."""
+    path = tmp_path / "other"
+    if kind == "text":
+        path.write_text("model: {preset: llama-3.1-8b}\n")
+    else:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript("CREATE TABLE peaks (id); CREATE TABLE predictions (id); INSERT INTO predictions VALUES (7)")
+    before = path.read_bytes()
+    with pytest.raises(sqlite3.DatabaseError, match="another program's"):
+        Spool(path=path)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["other"]
+
+
+def test_a_spool_of_zeros_is_put_aside(tmp_path: Path) -> None:
+    """What a power cut leaves of a file on some file systems."""
+    path = tmp_path / "agent.db"
+    path.write_bytes(bytes(5000))
+    Spool(path=path, wall=lambda: 1.0).close()
+    assert (tmp_path / "agent.db.damaged-1").read_bytes() == bytes(5000)
 
 
 KILLED = """
@@ -206,3 +244,36 @@ def test_a_kill_loses_nothing_that_was_written(tmp_path: Path, lines: int) -> No
     assert max(row.peak_bytes for row in rows(spool)) >= said[-1]
     assert len(rows(spool)) == min(7, max(row.peak_bytes for row in rows(spool)))
     spool.close()
+
+
+def test_peaks_by_phase_merge_one_by_one(spool: Spool) -> None:
+    """Each figure of each phase has its own maximum, and a phase that is new joins the others."""
+    one = Allocator(phases=(PhaseReport(phase="forward", allocated_bytes=5, reserved_bytes=6),))
+    forward = PhaseReport(phase="forward", allocated_bytes=4, reserved_bytes=9)
+    other = Allocator(phases=(PhaseReport(phase="backward", allocated_bytes=1, reserved_bytes=1), forward))
+    spool.put(rows=[replace(a_row(), allocator=one)])
+    spool.put(rows=[replace(a_row(), allocator=other)])
+    assert [(each.phase, each.allocated_bytes, each.reserved_bytes) for each in rows(spool)[0].allocator.phases] == [
+        ("backward", 1, 1),
+        ("forward", 5, 9),
+    ]
+
+
+def test_sources_and_steps_stay_apart(spool: Spool) -> None:
+    """What the driver, NVML and torch say of one process are three figures; so are those of two trainings."""
+    keys = [replace(a_key(), source=source, step=step) for source in ("sampled", "torch") for step in ("0", "1")]
+    spool.put(rows=[a_row(key, peak_bytes=number + 1) for number, key in enumerate(keys)])
+    assert [row.key for row in rows(spool)] == keys
+
+
+def test_a_spool_of_another_version_is_put_aside(tmp_path: Path) -> None:
+    """Its rows are kept for a person; watching goes on in a new file."""
+    path = tmp_path / "agent.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE peaks (id)")
+    connection.close()
+    spool = Spool(path=path, wall=lambda: START)
+    spool.put(rows=[a_row()])
+    assert spool.waiting() == 1
+    spool.close()
+    assert [found.name for found in tmp_path.glob("agent.db.damaged-*")] == [f"agent.db.damaged-{int(START)}"]

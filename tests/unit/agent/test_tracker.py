@@ -8,11 +8,12 @@ import pytest
 from tests.unit.agent.builders import GIB, GPU, OTHER_GPU, START, ProcTree, a_gpu, a_list, write_job_file
 
 from peakgate.agent.attribution import Attribution
+from peakgate.agent.changes import Changes
 from peakgate.agent.jobs_folder import JobsFolder
 from peakgate.agent.peaks import Flag, JobEvent, PeakRow
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.samples import DeviceSample, GpuGone, ReadFailed
-from peakgate.agent.tracker import Changes, Tracker
+from peakgate.agent.tracker import Tracker
 
 SLURM = "0::/system.slice/slurmstepd.scope/job_{job}/step_0/user/task_0"
 
@@ -27,9 +28,12 @@ class Node:
         attribution = Attribution(cluster="alpha", proc=proc, jobs=JobsFolder(folder=self.jobs))
         self.tracker = Tracker(attribution=attribution, proc=proc, boot_id="boot-1")
 
-    def add(self, pid: int, *, job: str = "402", start_ticks: int = 100, prediction: str = "predictions/p1") -> None:
+    def add(
+        self, pid: int, *, job: str = "402", start_ticks: int = 100, prediction: str = "predictions/p1", parent: int = 0, step: int = 0
+    ) -> None:
         """A process of a Slurm job."""
-        self.proc.add(pid, start_ticks=start_ticks, cgroup=SLURM.format(job=job), environment={"PEAKGATE_PREDICTION": prediction})
+        cgroup = SLURM.format(job=job).replace("step_0", f"step_{step}")
+        self.proc.add(pid, start_ticks=start_ticks, cgroup=cgroup, environment={"PEAKGATE_PREDICTION": prediction}, parent=parent)
 
     def rows(self) -> dict[tuple[str, str, int, int, str], PeakRow]:
         """The open rows by (gpu, job, pid, start, source)."""
@@ -82,6 +86,64 @@ def test_trainings_of_one_allocation_are_told_apart_by_prediction(node: Node) ->
     assert [event.prediction for event in ended] == ["predictions/b"]
 
 
+def test_trainings_under_one_prediction_are_told_apart_and_flagged(node: Node) -> None:
+    """A sweep without predictions of its own, side by side in one shell script: each has its peak, none of them is the predicted job's."""
+    node.proc.add(3, executable="/bin/bash")
+    node.add(7, parent=3)
+    node.tracker.take(a_list(START, {7: 30 * GIB}))
+    assert {row.flags for row in node.tracker.everything()} == {Flag(0)}
+    node.add(8, parent=3, start_ticks=200)
+    node.tracker.take(a_list(START + 1, {7: 31 * GIB, 8: 5 * GIB}))
+    whole_job = [row for row in node.tracker.everything() if row.key.pid == 0]
+    assert {row.key.step: row.peak_bytes for row in whole_job} == {"": 31 * GIB, "0:8": 5 * GIB}
+    assert {row.flags for row in node.tracker.everything()} == {Flag.SEVERAL}
+
+
+def test_trainings_one_after_the_other_are_flagged_too(node: Node) -> None:
+    """A loop in one script: the second training's rows say that the attempt was not one, and those sent of the first say so again."""
+    node.proc.add(3, executable="/bin/bash")
+    node.add(7, parent=3)
+    node.tracker.take(a_list(START, {7: 30 * GIB}))
+    node.proc.remove(7)
+    ended = node.tracker.take(a_list(START + 1, {}))
+    assert events(ended) == [("402", "finished")]
+    node.add(8, parent=3, start_ticks=200)
+    rows = node.tracker.take(a_list(START + 2, {8: 5 * GIB}, gpu=a_gpu(OTHER_GPU))).rows
+    assert {(row.key.gpu_uuid, row.key.step, row.peak_bytes // GIB, row.flags) for row in rows if row.key.pid == 0} == {
+        (OTHER_GPU, "0:8", 5, Flag.SEVERAL),
+        (GPU, "", 30, Flag.SEVERAL | flags_of(ended)),
+    }
+    assert {row.key.step for row in node.tracker.take(a_list(START + 20, {8: 5 * GIB}, gpu=a_gpu(OTHER_GPU))).rows} == {"0:8"}
+
+
+def flags_of(changes: Changes) -> Flag:
+    """The flags of the whole job's row."""
+    return next(row.flags for row in changes.rows if row.key.pid == 0)
+
+
+def test_steps_that_share_a_prediction_end_one_by_one(node: Node) -> None:
+    """Each step's rows end with it; the job ends with the last of them."""
+    node.add(7, step=0)
+    node.add(8, step=1)
+    node.tracker.take(a_list(START, {7: GIB, 8: GIB}))
+    node.proc.remove(7)
+    first = node.tracker.take(a_list(START + 1, {8: GIB}))
+    assert {(row.key.pid, row.key.step) for row in first.rows if row.ended} == {(7, ""), (0, "")}
+    assert first.events == []
+    node.proc.remove(8)
+    assert events(node.tracker.take(a_list(START + 2, {}))) == [("402", "finished")]
+
+
+def test_the_ranks_of_one_launcher_are_summed(node: Node) -> None:
+    """Two ranks on one GPU below one torchrun are one training."""
+    node.proc.add(3)
+    node.add(7, parent=3)
+    node.add(8, parent=3)
+    node.tracker.take(a_list(START, {7: 30 * GIB, 8: 5 * GIB}))
+    assert node.rows()[GPU, "402", 0, 0, "sampled"].peak_bytes == 35 * GIB
+    assert {row.flags for row in node.tracker.everything()} == {Flag(0)}
+
+
 def test_the_end_of_the_last_process_ends_the_job(node: Node) -> None:
     """One row ends with each process; the event comes with the last one on the last GPU, and everything is urgent."""
     node.add(7)
@@ -98,6 +160,14 @@ def test_the_end_of_the_last_process_ends_the_job(node: Node) -> None:
     want = JobEvent(cluster="alpha", job="402", restart=0, prediction="predictions/p1", event="finished", time=START + 2)
     assert last.events == [want]
     assert node.tracker.everything() == []
+
+
+def test_the_first_rows_of_a_predicted_job_are_urgent(node: Node) -> None:
+    """The service does not take the end on one node for the end of a job that it knows to have begun on another. Growth has time."""
+    node.add(7)
+    node.add(8, job="403", prediction="")
+    looks = ({8: GIB}, {7: GIB, 8: GIB}, {7: 2 * GIB, 8: 3 * GIB})
+    assert [node.tracker.take(a_list(START + second, used)).are_urgent for second, used in enumerate(looks)] == [False, True, False]
 
 
 def test_a_failed_read_ends_nothing(node: Node) -> None:

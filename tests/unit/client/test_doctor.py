@@ -11,11 +11,15 @@ from pathlib import Path
 import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from tests.postgres import Cluster
 
+from peakgate.agent.selftest import finding
 from peakgate.client.doctor.check import Check, State
 from peakgate.client.doctor.node import node_checks
 from peakgate.client.doctor.packages import package_checks
+from peakgate.client.doctor.selftest import selftest_checks
 from peakgate.client.doctor.service import file_system_of, service_checks
+from peakgate.client.errors import InputError
 
 
 def by_name(checks: Iterator[Check]) -> dict[str, Check]:
@@ -83,6 +87,12 @@ def test_a_password_is_not_shown() -> None:
     assert "secret" not in check.found + check.remedy
 
 
+def test_a_server_that_answers_is_named(postgres_server: Cluster) -> None:
+    """PostgreSQL is asked with the service's own driver and settings."""
+    check = by_name(service_checks(None, postgres_server.url("postgres")))["database"]
+    assert (check.state, check.found) == (State.ok, f"{postgres_server.url('postgres')} answers")
+
+
 @pytest.mark.parametrize(
     ("path", "want"),
     [("/home/me/x.db", "nfs4"), ("/var/x.db", "ext4"), ("/homes/x.db", "ext4"), ("/home/local/x.db", "xfs")],
@@ -102,3 +112,21 @@ def test_sockets(tmp_path: Path) -> None:
     assert checks["agent.sock"].state is State.ok
     assert checks["gate.sock"].state is State.bad
     assert by_name(node_checks(tmp_path / "nowhere"))["agent.sock"].state is State.note
+
+
+def test_the_agents_findings_become_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """passed, noted and failed are ok, note and bad, each with what was seen and what to do."""
+    findings = [finding.passed("gpus", "8"), finding.noted("mig", "empty", "create"), finding.failed("pids", "4 unknown", "hostPID")]
+    monkeypatch.setattr("peakgate.agent.selftest.run.selftest", lambda simulate: findings)
+    assert [(each.state, each.name, each.found, each.remedy) for each in selftest_checks(None)] == [
+        (State.ok, "gpus", "8", ""),
+        (State.note, "mig", "empty", "create"),
+        (State.bad, "pids", "4 unknown", "hostPID"),
+    ]
+
+
+def test_a_scenario_that_is_none_is_bad_input() -> None:
+    """The agent's own error reaches the caller as one of the client's, with status 2."""
+    with pytest.raises(InputError, match="no scenario 'nowhere'") as caught:
+        list(selftest_checks("nowhere"))
+    assert caught.value.exit_status == 2

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from peakgate.server.intake import Refusal, accept
 from peakgate.server.store.records import PeakRow
-from peakgate.v1.telemetry_service_pb2 import NodeInfo, PeakSample
+from peakgate.v1.telemetry_service_pb2 import NodeInfo, PeakSample, PhasePeak
 
 GPU = "GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77"
 NODE = NodeInfo(cluster="c", node="n1", boot_id="b", agent_version="1", driver_version="550")
@@ -66,6 +67,10 @@ def test_a_good_row_is_taken_with_the_time_of_receipt_where_it_states_none() -> 
         ({"gpu_total_bytes": -1}, "CARD_INVALID"),
         ({"torch_allocated_bytes": -1}, "TORCH_INVALID"),
         ({"pid": -1}, "NUMBER_INVALID"),
+        ({"xid": 1 << 40}, "NUMBER_INVALID"),
+        ({"longest_gap": Duration(seconds=-1)}, "TIME_INVALID"),
+        ({"phases": [PhasePeak(phase="lunch")]}, "PHASE_UNKNOWN"),
+        ({"phases": [PhasePeak(phase="forward", reserved_bytes=-1)]}, "TORCH_INVALID"),
         ({"job": "x" * 257}, "TEXT_INVALID"),
         ({"prediction": "a\x00b"}, "TEXT_INVALID"),
     ],

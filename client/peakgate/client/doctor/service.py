@@ -87,14 +87,18 @@ def _sqlite(url: str) -> Check:
 def _other_database(url: str) -> Check:
     try:
         import sqlalchemy
+
+        from peakgate.server.errors import PeakgateError
+        from peakgate.server.store.engine import open_engine
     except ImportError:
         return Check(name="database", state=State.bad, found="SQLAlchemy is not installed", remedy="pip install 'peakgate[server]'")
     name = sqlalchemy.make_url(url).render_as_string(hide_password=True)
     try:
-        engine = sqlalchemy.create_engine(url)
-        with engine.connect() as connection:
+        engine = open_engine(url)
+        with engine.begin() as connection:
             connection.execute(sqlalchemy.text("SELECT 1"))
-    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
+        engine.dispose()
+    except (sqlalchemy.exc.SQLAlchemyError, PeakgateError) as error:
         return Check(
             name="database",
             state=State.bad,

@@ -25,7 +25,7 @@ WRAPPERS = {
 """By class: the sharding that it means, if it means one."""
 
 CHECKPOINTED = ("is_activation_checkpointing", "is_gradient_checkpointing")
-"""Today's name first: from transformers 5.24 on the other one only warns."""
+"""Today's name first: from transformers 5.24 on the other one only warns, so it is asked for where the first is missing."""
 
 MOST_NAMES = 200
 MODEL = "model"
@@ -126,8 +126,8 @@ def model_settings(model: object) -> Settings:
     parameters = [each for _, each in parameters_of(model)]
     add("dtype", dtype_of(parameters), "dtype")
     add("attn_implementation", plain(attribute(model, "config._attn_implementation")), "config._attn_implementation")
-    switch = next((name for name in CHECKPOINTED if attribute(model, name)), "")
-    if switch:
+    switch = next((name for name in CHECKPOINTED if attribute(model, name) is not None), "")
+    if switch and attribute(model, switch):
         add("gradient_checkpointing", value=True, where=switch)
         add("use_reentrant", _reentrant(model), "gradient_checkpointing_enable")
     quantised = mapping_of(model, "config.quantization_config")

@@ -11,6 +11,7 @@ from rich.table import Table
 from peakgate.client.render.answer import verdict_word
 from peakgate.client.render.text import escape
 from peakgate.client.render.units import gb
+from peakgate.v1.prediction_pb2 import Observation
 from peakgate.v1.prediction_service_pb2 import PredictionSummary
 
 _NO_EDGE = 10_000
@@ -27,7 +28,8 @@ def print_jobs(console: Console, predictions: Sequence[PredictionSummary]) -> No
         table.add_column(heading, no_wrap=True)
     for heading in ("predicted", "observed", "difference"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("state")
+    for heading in ("state", "seen as"):
+        table.add_column(heading, no_wrap=True)
     for each in predictions:
         table.add_row(*_cells(each))
     whole = Measurement.get(console, console.options.update(max_width=_NO_EDGE), table).maximum
@@ -36,6 +38,7 @@ def print_jobs(console: Console, predictions: Sequence[PredictionSummary]) -> No
     console.print(table)
     console.width = shown_width
     console.print("\npredicted and observed: memory of the process on the fullest GPU, as nvidia-smi shows it", style="dim")
+    console.print("seen as: what that says of the need, by which source (A the driver's accounting … D a coarse sample)", style="dim")
 
 
 def _cells(summary: PredictionSummary) -> tuple[str, ...]:
@@ -50,4 +53,13 @@ def _cells(summary: PredictionSummary) -> tuple[str, ...]:
         gb(observed) if observed else "not seen",
         difference,
         escape(summary.state),
+        escape(_seen_as(summary.observation)) if summary.HasField("observation") else "",
     )
+
+
+def _seen_as(observation: Observation) -> str:
+    """What the peak says of the need and what it rests on, such as `exact, accounting (A)` or `dropped: CARD_FULL, sampled`."""
+    reason = f": {observation.reason}" if observation.reason else ""
+    source = f", {observation.source}" if observation.source else ""
+    confidence = f" ({observation.confidence})" if observation.confidence not in ("", "X") else ""
+    return f"{observation.kind}{reason}{source}{confidence}"

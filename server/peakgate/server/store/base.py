@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from peakgate.server.store.records import Attempt, CalibrationRow, EventRow, ObservationRow, PeakRow, PredictionRow, StoredPrediction
+from peakgate.server.store.records import (
+    NO_WAIT_US,
+    Attempt,
+    CalibrationRow,
+    EventRow,
+    ObservationRow,
+    PeakRow,
+    PhasePeakRow,
+    PredictionRow,
+    StoredPrediction,
+)
 
 
 class Store(Protocol):
@@ -43,13 +53,16 @@ class Store(Protocol):
     def expire(self, before_us: int) -> int:
         """Deletes unused predictions from before a moment; returns how many."""
 
-    def merge_peaks(self, rows: Sequence[PeakRow]) -> None:
+    def forget(self, *, peaks_before_us: int, events_before_us: int, limit: int) -> dict[str, int]:
+        """Deletes at most `limit` old rows of each table that have been made use of; returns how many by table."""
+
+    def merge_peaks(self, rows: Sequence[PeakRow], phases: Sequence[PhasePeakRow] = ()) -> None:
         """Merges peaks by maximum; committed when it returns."""
 
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""
 
-    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
+    def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
 
     def active_calibration(self) -> CalibrationRow | None:

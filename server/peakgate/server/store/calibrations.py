@@ -6,8 +6,11 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
+from peakgate.server.store import ended
+from peakgate.server.store.observations import observation_of
+from peakgate.server.store.postgresql import Lock, take
 from peakgate.server.store.records import CalibrationRow, ObservationRow
-from peakgate.server.store.session import insert_for
+from peakgate.server.store.session import insert_once
 from peakgate.server.store.tables import calibrations, observations
 
 VERSIONS_KEPT = 100
@@ -26,11 +29,14 @@ def apply(connection: Connection, observation: ObservationRow, new: CalibrationR
 
     False, with nothing written, when the observation was applied before or another replica has moved the calibration on.
     """
+    if new is not None:
+        take(connection, Lock.CALIBRATION)
     if new is not None and _active_sequence(connection) != expected_sequence:
         return False
     values = asdict(observation) | {"learned": int(observation.learned)}
-    if not connection.execute(insert_for(connection, observations).on_conflict_do_nothing(), values).rowcount:
+    if not insert_once(connection, observations, values):
         return False
+    ended.strike(connection, observation.prediction, observation.job, observation.restart)
     if new is not None:
         add(connection, new)
     return True
@@ -48,6 +54,7 @@ def add(connection: Connection, new: CalibrationRow) -> int:
 
 def promote(connection: Connection, sequence: int) -> None:
     """Makes a stored version the active one."""
+    take(connection, Lock.CALIBRATION)
     _retire(connection)
     connection.execute(update(calibrations).where(calibrations.c.sequence == sequence).values(state="active"))
 
@@ -78,7 +85,7 @@ def kept_out(connection: Connection, *, limit: int, offset: int) -> list[Observa
     """Observations that were kept out, newest first."""
     order = (observations.c.applied_us.desc(), observations.c.prediction, observations.c.job, observations.c.restart)
     query = select(observations).where(observations.c.learned == 0).order_by(*order).limit(limit).offset(offset)
-    return [_observation(row) for row in connection.execute(query)]
+    return [observation_of(row) for row in connection.execute(query)]
 
 
 def _active_sequence(connection: Connection) -> int:
@@ -92,8 +99,3 @@ def _retire(connection: Connection) -> None:
 
 def _calibration(row: Row[tuple[object, ...]]) -> CalibrationRow:
     return CalibrationRow(**row._mapping)  # noqa: SLF001 - the documented name of SQLAlchemy's mapping view
-
-
-def _observation(row: Row[tuple[object, ...]]) -> ObservationRow:
-    values = dict(row._mapping)  # noqa: SLF001 - the documented name of SQLAlchemy's mapping view
-    return ObservationRow(**(values | {"learned": bool(values["learned"])}))

@@ -11,6 +11,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from peakgate.server.errors import PeakgateError
+from peakgate.server.store.postgresql import open_postgresql
 
 NETWORK_FILE_SYSTEMS = frozenset(
     {
@@ -51,17 +52,13 @@ def open_engine(url: str, *, mounts: str | None = None) -> Engine:
     file = sqlite_file(url, mounts=mounts)
     if file is not None:
         return _open_sqlite(file)
-    name = make_url(url).get_backend_name()
-    if name == "postgresql":
-        return _open_postgresql(url)
-    raise _unusable(f"{name} is not supported", "use SQLite or PostgreSQL")
-
-
-def _open_postgresql(url: str) -> Engine:
+    parsed = make_url(url)
+    if parsed.get_backend_name() not in ("postgresql", "postgres"):
+        raise _unusable(f"{parsed.get_backend_name()} is not supported", "use SQLite or PostgreSQL")
     try:
-        return create_engine(url, pool_pre_ping=True, pool_size=5, max_overflow=5)
+        return open_postgresql(parsed)
     except ModuleNotFoundError as error:
-        raise _unusable(f"PostgreSQL needs the Python package {error.name}", f"pip install {error.name}") from error
+        raise _unusable(f"PostgreSQL needs the Python package {error.name}", "pip install 'peakgate[postgresql]'") from error
 
 
 def sqlite_file(url: str, *, mounts: str | None = None) -> Path | None:

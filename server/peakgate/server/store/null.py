@@ -6,7 +6,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from peakgate.server.errors import PeakgateError
-from peakgate.server.store.records import Attempt, CalibrationRow, EventRow, ObservationRow, PeakRow, PredictionRow, StoredPrediction
+from peakgate.server.store.records import (
+    NO_WAIT_US,
+    Attempt,
+    CalibrationRow,
+    EventRow,
+    ObservationRow,
+    PeakRow,
+    PhasePeakRow,
+    PredictionRow,
+    StoredPrediction,
+)
 
 
 class NullStore:
@@ -44,7 +54,11 @@ class NullStore:
         """Nothing to delete."""
         return 0
 
-    def merge_peaks(self, rows: Sequence[PeakRow]) -> None:
+    def forget(self, *, peaks_before_us: int, events_before_us: int, limit: int) -> dict[str, int]:
+        """Nothing to delete."""
+        return {}
+
+    def merge_peaks(self, rows: Sequence[PeakRow], phases: Sequence[PhasePeakRow] = ()) -> None:
         """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
         raise _keeps_nothing()
 
@@ -52,7 +66,7 @@ class NullStore:
         """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
         raise _keeps_nothing()
 
-    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
+    def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """None."""
         return ()
 

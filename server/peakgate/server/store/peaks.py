@@ -1,62 +1,38 @@
-"""Observed peaks and job events. Peaks are merged by maximum, so that rows may come twice, late and in any order."""
+"""The attempts of which events or peaks have seen the end."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, fields
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import fields
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, or_, select
 
-from peakgate.server.store import predictions as prediction_rows
-from peakgate.server.store.records import TERMINAL_EVENTS, Attempt, EventRow, PeakRow
-from peakgate.server.store.session import Insert, insert_for
-from peakgate.server.store.tables import PEAK_KEY, job_events, observations, peaks, predictions
-
-LARGER = ("torch_allocated_bytes", "torch_reserved_bytes", "last_us", "samples", "gaps", "gpu_total_bytes")
-UNITED = ("flags", "ended")
-WITH_THE_PEAK = ("peak_us", "source")
+from peakgate.server.store import ended
+from peakgate.server.store.events import outcome
+from peakgate.server.store.records import AGENT, NO_WAIT_US, SAMPLED, TERMINAL_EVENTS, Attempt, PeakRow
+from peakgate.server.store.tables import job_events, jobs, observations, peaks, predictions
 
 
-def merge(connection: Connection, rows: Sequence[PeakRow]) -> None:
-    """Merges peaks into what is known, and binds their predictions to a job."""
-    if not rows:
-        return
-    statement = insert_for(connection, peaks)
-    connection.execute(_merged(statement), [asdict(row) for row in rows])
-    named = {row.prediction for row in rows if row.prediction}
-    if named:
-        prediction_rows.bind(connection, named, state="running")
-
-
-def _merged(statement: Insert) -> Insert:
-    new, old = statement.excluded, peaks.c
-    values: dict[str, ColumnElement[object]] = {name: case((new[name] > old[name], new[name]), else_=old[name]) for name in LARGER}
-    values |= {name: old[name].bitwise_or(new[name]) for name in UNITED}
-    values |= {name: case((new.peak_bytes > old.peak_bytes, new[name]), else_=old[name]) for name in WITH_THE_PEAK}
-    values["peak_bytes"] = case((new.peak_bytes > old.peak_bytes, new.peak_bytes), else_=old.peak_bytes)
-    values["first_us"] = case((new.first_us < old.first_us, new.first_us), else_=old.first_us)
-    return statement.on_conflict_do_update(index_elements=list(PEAK_KEY), set_=values)
-
-
-def add_event(connection: Connection, event: EventRow) -> None:
-    """Stores a job event; a repeated one changes nothing."""
-    result = connection.execute(insert_for(connection, job_events).on_conflict_do_nothing(), asdict(event))
-    if result.rowcount and event.prediction:
-        prediction_rows.bind(connection, [event.prediction], state="running" if event.event == "started" else event.event)
-
-
-def due(connection: Connection, *, names: Collection[str] | None, settled_before_us: int) -> list[Attempt]:
+def due(
+    connection: Connection, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US
+) -> list[Attempt]:
     """Attempts whose end was seen and that were not learned from, oldest end first. `names`: only of these predictions.
 
     The end is a terminal event, or every GPU's row having ended; a GPU that says nothing more after the others have ended
-    is waited for until `settled_before_us`.
+    is waited for until `settled_before_us`, and so are an agent's last rows when a scheduler, or another node's agent, told the end
+    before it. An end that only agents told counts when nothing came after it until `quiet_before_us`: between two programs of a job
+    the GPU is as empty as after its end.
     """
+    if names is None:
+        names = ended.names(connection)
     keys = {*_ended_by_event(connection, names), *_ended_by_rows(connection, names, settled_before_us)}
-    attempts = [_attempt(connection, *key) for key in keys]
+    found = (_attempt(connection, *key, settled_before_us=settled_before_us, quiet_before_us=quiet_before_us) for key in keys)
+    attempts = [attempt for attempt in found if attempt is not None]
     return sorted(attempts, key=lambda each: (each.finished_us, each.prediction, each.job, each.restart))
 
 
-def _ended_by_event(connection: Connection, names: Collection[str] | None) -> list[tuple[str, str, int]]:
+def _ended_by_event(connection: Connection, names: Collection[str]) -> list[tuple[str, str, int]]:
     table = job_events.c
     query = select(table.prediction, table.job, table.restart).where(
         table.event.in_(TERMINAL_EVENTS), _known(table.prediction, names), ~_learned(table.prediction, table.job, table.restart)
@@ -64,7 +40,7 @@ def _ended_by_event(connection: Connection, names: Collection[str] | None) -> li
     return [(row.prediction, row.job, row.restart) for row in connection.execute(query)]
 
 
-def _ended_by_rows(connection: Connection, names: Collection[str] | None, settled_before_us: int) -> list[tuple[str, str, int]]:
+def _ended_by_rows(connection: Connection, names: Collection[str], settled_before_us: int) -> list[tuple[str, str, int]]:
     table = peaks.c
     settled = and_(func.max(table.ended) == 1, func.max(table.last_us) < settled_before_us)
     query = (
@@ -76,9 +52,8 @@ def _ended_by_rows(connection: Connection, names: Collection[str] | None, settle
     return [(row.prediction, row.job, row.restart) for row in connection.execute(query)]
 
 
-def _known(column: ColumnElement[str], names: Collection[str] | None) -> ColumnElement[bool]:
-    stored = exists().where(predictions.c.prediction == column)
-    return stored if names is None else and_(column.in_(sorted(names)), stored)
+def _known(column: ColumnElement[str], names: Collection[str]) -> ColumnElement[bool]:
+    return and_(column.in_(sorted(names)), exists().where(predictions.c.prediction == column))
 
 
 def _learned(prediction: ColumnElement[str], job: ColumnElement[str], restart: ColumnElement[int]) -> ColumnElement[bool]:
@@ -86,11 +61,21 @@ def _learned(prediction: ColumnElement[str], job: ColumnElement[str], restart: C
     return exists().where(table.prediction == prediction, table.job == job, table.restart == restart)
 
 
-def _attempt(connection: Connection, prediction: str, job: str, restart: int) -> Attempt:
-    figures = connection.execute(select(predictions).where(predictions.c.prediction == prediction)).one()
+def _attempt(
+    connection: Connection, prediction: str, job: str, restart: int, *, settled_before_us: int, quiet_before_us: int
+) -> Attempt | None:
+    """None while an agent's last rows, or what may come after the end that it told, are waited for."""
+    with_job = select(predictions, jobs.c.body).join(jobs, jobs.c.digest == predictions.c.job_digest)
+    figures = connection.execute(with_job.where(predictions.c.prediction == prediction)).one()
     of_attempt = (peaks.c.prediction == prediction, peaks.c.job == job, peaks.c.restart == restart)
     rows = tuple(_peak(row) for row in connection.execute(select(peaks).where(*of_attempt)))
-    event, event_us = _terminal_event(connection, prediction, job, restart)
+    events = _terminal_events(connection, prediction, job, restart)
+    told_us = max((event.event_us for event in events), default=0)
+    if told_us >= settled_before_us and _is_behind(rows, {event.origin for event in events}):
+        return None
+    finished_us = max((told_us, *(row.last_us for row in rows)))
+    if finished_us >= quiet_before_us and {event.origin for event in events} <= {AGENT}:
+        return None
     return Attempt(
         prediction=prediction,
         job=job,
@@ -99,21 +84,29 @@ def _attempt(connection: Connection, prediction: str, job: str, restart: int) ->
         required_bytes=figures.required_bytes,
         device_bytes=figures.device_bytes,
         model_version=figures.model_version,
-        event=event,
-        finished_us=max((event_us, *(row.last_us for row in rows))),
+        event=outcome(events),
+        finished_us=finished_us,
         peaks=rows,
+        ended_well=outcome(events) == "finished" and any(event.exit_code == 0 for event in events),
+        card_bytes=figures.total_bytes,
+        job_body=zlib.decompress(figures.body),
     )
 
 
-def _terminal_event(connection: Connection, prediction: str, job: str, restart: int) -> tuple[str, int]:
-    """The terminal event of an attempt; an out-of-memory outweighs what else was said about the same end."""
+def _terminal_events(connection: Connection, prediction: str, job: str, restart: int) -> Sequence[Row[tuple[object, ...]]]:
     table = job_events.c
-    query = select(table.event, table.event_us).where(
-        table.prediction == prediction, table.job == job, table.restart == restart, table.event.in_(TERMINAL_EVENTS)
-    )
-    order = ("oom", "failed", "cancelled", "finished")
-    events = sorted(((row.event, row.event_us) for row in connection.execute(query)), key=lambda each: order.index(each[0]))
-    return events[0] if events else ("", 0)
+    of_attempt = (table.prediction == prediction, table.job == job, table.restart == restart, table.event.in_(TERMINAL_EVENTS))
+    return connection.execute(select(job_events).where(*of_attempt)).all()
+
+
+def _is_behind(rows: Iterable[PeakRow], told_by: Collection[str]) -> bool:
+    """Whether an agent still has rows to send: it has not said that its GPU's are over.
+
+    An agent sends them before it tells the end, and that is the end on its own node: on another one the job may go on, and grow. Whoever
+    tells the end without a name is believed.
+    """
+    is_open = any(row.pid == 0 and not row.ended and row.source in SAMPLED for row in rows)
+    return is_open and "" not in told_by
 
 
 def _peak(row: Row[tuple[object, ...]]) -> PeakRow:

@@ -5,19 +5,31 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, Row, Select, and_, delete, exists, func, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, delete, exists, func, literal_column, or_, select, update
 
-from peakgate.server.store.records import PredictionContent, PredictionRow, StoredPrediction
+from peakgate.server.store.postgresql import Lock, take
+from peakgate.server.store.records import ACCOUNTING, SAMPLED, PredictionContent, PredictionRow, StoredPrediction
 from peakgate.server.store.session import insert_for
 from peakgate.server.store.tables import job_events, jobs, observations, peaks, predictions
 
 JOB_NAME_CHARACTERS = 200
 """Of a job's name that are kept; a name identifies nothing."""
 
+EXPIRED_AT_ONCE = 20_000
+"""Predictions of one transaction, a second or two; every ten minutes that is the work of 33 unused predictions a second."""
+
+DEVICE_SOURCES = (*SAMPLED, ACCOUNTING)
+"""Sources that show the memory of one GPU as nvidia-smi does. The helper knows its allocator only, Slurm's figure is of several GPUs."""
+
 
 def add(connection: Connection, rows: Sequence[PredictionRow]) -> None:
-    """Stores predictions. A repeated one, or one whose request id another replica has stored already, changes nothing."""
-    bodies = {row.content.job_digest: row.content.job for row in rows}
+    """Stores predictions. A repeated one, or one whose request id another replica has stored already, changes nothing.
+
+    Rows go in the order of their keys, so that two replicas never wait for each other.
+    """
+    take(connection, Lock.JOBS, shared=True)
+    rows = sorted(rows, key=lambda row: (row.request_id or "", row.prediction))
+    bodies = dict(sorted((row.content.job_digest, row.content.job) for row in rows))
     connection.execute(
         insert_for(connection, jobs).on_conflict_do_nothing(),
         [{"digest": digest, "body": zlib.compress(body)} for digest, body in bodies.items()],
@@ -48,7 +60,8 @@ def _columns(row: PredictionRow) -> dict[str, object]:
 
 
 def _selected() -> Select[tuple[object, ...]]:
-    observed = select(func.coalesce(func.max(peaks.c.peak_bytes), 0)).where(peaks.c.prediction == predictions.c.prediction)
+    of_job = (peaks.c.prediction == predictions.c.prediction, peaks.c.source.in_(DEVICE_SOURCES))
+    observed = select(func.coalesce(func.max(peaks.c.peak_bytes), 0)).where(*of_job)
     body, observed_bytes = jobs.c.body.label("job_body"), observed.scalar_subquery().label("observed_bytes")
     return select(predictions, body, observed_bytes).join(jobs, jobs.c.digest == predictions.c.job_digest)
 
@@ -84,17 +97,32 @@ def page(connection: Connection, *, limit: int, before: tuple[int, str] | None, 
 
 def bind(connection: Connection, names: Iterable[str], *, state: str) -> None:
     """Marks predictions as used by a job, so that they do not expire. `running` does not replace a later state."""
-    statement = update(predictions).where(predictions.c.prediction.in_(sorted(set(names)))).values(state=state)
-    connection.execute(statement.where(predictions.c.state == "") if state == "running" else statement)
+    bound = select(predictions.c.prediction).where(predictions.c.prediction.in_(sorted(set(names))))
+    if state == "running":
+        bound = bound.where(predictions.c.state == "")
+    in_order = bound.order_by(predictions.c.prediction).with_for_update()  # so that two replicas never wait for each other
+    connection.execute(update(predictions).where(predictions.c.prediction.in_(in_order)).values(state=state))
+
+
+def unused(before_us: int) -> Select[tuple[str]]:
+    """The oldest predictions that no job uses. The empty state is no parameter, so that its index is known to hold them all."""
+    old = and_(predictions.c.state == literal_column("''"), predictions.c.created_us < before_us)
+    uses = [~exists().where(table.c.prediction == predictions.c.prediction) for table in (peaks, job_events, observations)]
+    return select(predictions.c.prediction).where(old, *uses).order_by(predictions.c.created_us).limit(EXPIRED_AT_ONCE)
 
 
 def expire(connection: Connection, before_us: int) -> int:
-    """Deletes predictions from before `before_us` that no job uses, and jobs without a prediction. Returns how many predictions."""
-    unused = and_(predictions.c.state == "", predictions.c.created_us < before_us)
-    uses = [~exists().where(table.c.prediction == predictions.c.prediction) for table in (peaks, job_events, observations)]
-    deleted = connection.execute(delete(predictions).where(unused, *uses)).rowcount
-    connection.execute(delete(jobs).where(~exists().where(predictions.c.job_digest == jobs.c.digest)))
-    return deleted
+    """Deletes predictions from before `before_us` that no job uses, and their jobs when no other prediction is of them.
+
+    At most EXPIRED_AT_ONCE, the oldest; returns how many. Nobody stores a prediction meanwhile: its job might be among those that go.
+    """
+    take(connection, Lock.JOBS)
+    deleting = delete(predictions).where(predictions.c.prediction.in_(unused(before_us))).returning(predictions.c.job_digest)
+    digests = list(connection.execute(deleting).scalars())
+    unused_job = ~exists().where(predictions.c.job_digest == jobs.c.digest)
+    for digest in sorted(set(digests)):
+        connection.execute(delete(jobs).where(jobs.c.digest == digest, unused_job))
+    return len(digests)
 
 
 def _stored(row: Row[tuple[object, ...]]) -> StoredPrediction:

@@ -4,15 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NO_WAIT_US = 1 << 62
+"""A moment that nothing is waited for before."""
+
+AGENT = "agent"
+"""Origin of an event that an agent told."""
+
 TERMINAL_EVENTS = ("finished", "failed", "oom", "cancelled")
 """Job events after which nothing more is observed."""
 
 EVENTS = ("started", *TERMINAL_EVENTS)
 
-FLAGS: dict[str, int] = {"censored": 1, "preallocated": 2, "unattributed": 4, "mps": 8, "truncated": 16}
+FLAGS: dict[str, int] = {
+    "censored": 1,
+    "preallocated": 2,
+    "unattributed": 4,
+    "mps": 8,
+    "truncated": 16,
+    "several": 32,
+    "fluctuating": 64,
+    "xid": 128,
+    "oom": 256,
+    "async_allocator": 512,
+    "averaged": 1024,
+}
 """Why a peak is not exact, as bits: flags of several reports are united by a bitwise or."""
 
-SOURCES = ("sampled", "accounting", "torch", "device")
+IMPORTED = ("slurm", "prometheus")
+"""Sources of figures that were imported: Slurm's accounting (gres/gpumem) and DCGM's metric in Prometheus."""
+
+SAMPLED = ("sampled", "device", "")
+"""Sources of what an agent saw at a moment: NVML's list of processes, the whole GPU's memory; empty: one that does not say which."""
+
+ACCOUNTING = "accounting"
+"""The driver's own maximum of a process."""
+
+HELPER = "torch"
+"""The in-process helper's figures of the caching allocator."""
+
+SOURCES = ("sampled", ACCOUNTING, HELPER, "device", *IMPORTED)
 """How a peak was measured."""
 
 
@@ -52,11 +82,13 @@ class StoredPrediction:
     row: PredictionRow
     state: str
     observed_device_bytes: int
+    observations: tuple[ObservationRow, ...] = ()
+    """Of its attempts, the newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakRow:
-    """The highest memory of one process on one GPU; process 0 is the whole job on that GPU. The first eight fields are the key."""
+    """The highest memory of one process on one GPU; process 0 is the whole job on that GPU. The first ten fields are the key."""
 
     cluster: str
     node: str
@@ -66,10 +98,11 @@ class PeakRow:
     prediction: str
     pid: int
     pid_start_ticks: int
+    source: str
+    step: str = ""
     gpu_name: str
     gpu_total_bytes: int
     peak_bytes: int
-    source: str
     torch_allocated_bytes: int
     torch_reserved_bytes: int
     first_us: int
@@ -83,6 +116,29 @@ class PeakRow:
     boot_id: str
     agent_version: str
     driver_version: str
+    steps_done: int = 0
+    longest_sequence: int = 0
+    alloc_retries: int = 0
+    ooms: int = 0
+    longest_gap_us: int = 0
+    xid: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhasePeakRow:
+    """The caching allocator's peaks of one process in one phase. All but the two figures are the key."""
+
+    cluster: str
+    node: str
+    gpu_uuid: str
+    job: str
+    restart: int
+    prediction: str
+    pid: int
+    pid_start_ticks: int
+    phase: str
+    allocated_bytes: int
+    reserved_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +152,8 @@ class EventRow:
     event: str
     event_us: int
     exit_code: int | None
+    signal: int | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +170,20 @@ class Attempt:
     event: str
     finished_us: int
     peaks: tuple[PeakRow, ...]
+    ended_well: bool = False
+    """Somebody who knows its exit status said that it was 0."""
+    card_bytes: int = 0
+    """The total of the card that the job asked for; 0: none was stated."""
+    job_body: bytes = b""
+    """The job document, serialised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationRow:
-    """What became of an attempt: learned, or kept out with a reason word and a line for a person."""
+    """What became of an attempt: learned, or kept out with a reason word and a line for a person.
+
+    `kind` is exact, lower, upper or dropped; `confidence` A to D or X; `origin` agent, sacct or prometheus (empty: nothing was seen).
+    """
 
     prediction: str
     job: str
@@ -130,6 +197,14 @@ class ObservationRow:
     learned: bool
     reason: str
     message: str
+    kind: str = "dropped"
+    source: str = ""
+    confidence: str = "X"
+    origin: str = ""
+    node: str = ""
+    gpu_uuid: str = ""
+    steps_done: int = 0
+    longest_sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,18 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import calibrations, peaks, predictions
-from peakgate.server.store.records import Attempt, CalibrationRow, EventRow, ObservationRow, PeakRow, PredictionRow, StoredPrediction
+from peakgate.server.store import calibrations, ended, events, merging, observations, peaks, predictions, retention
+from peakgate.server.store.records import (
+    NO_WAIT_US,
+    Attempt,
+    CalibrationRow,
+    EventRow,
+    ObservationRow,
+    PeakRow,
+    PhasePeakRow,
+    PredictionRow,
+    StoredPrediction,
+)
 from peakgate.server.store.session import Sessions
 
 
@@ -37,7 +47,8 @@ class SqlStore:
     def prediction(self, name: str) -> StoredPrediction | None:
         """One prediction."""
         with self._sessions.reading() as connection:
-            return predictions.by_name(connection, name)
+            found = predictions.by_name(connection, name)
+            return observations.with_observations(connection, [found])[0] if found is not None else None
 
     def by_request(self, request_id: str) -> StoredPrediction | None:
         """The prediction that answered a request id."""
@@ -52,27 +63,36 @@ class SqlStore:
     def predictions(self, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> Sequence[StoredPrediction]:
         """Predictions, newest first."""
         with self._sessions.reading() as connection:
-            return predictions.page(connection, limit=limit, before=before, observed_only=observed_only)
+            found = predictions.page(connection, limit=limit, before=before, observed_only=observed_only)
+            return observations.with_observations(connection, found)
 
     def expire(self, before_us: int) -> int:
         """Deletes unused predictions from before a moment; returns how many."""
         with self._sessions.writing() as connection:
+            ended.forget(connection, before_us)
             return predictions.expire(connection, before_us)
 
-    def merge_peaks(self, rows: Sequence[PeakRow]) -> None:
+    def forget(self, *, peaks_before_us: int, events_before_us: int, limit: int) -> dict[str, int]:
+        """Deletes at most `limit` old rows of each table that have been made use of; returns how many by table."""
+        with self._sessions.writing() as connection:
+            forgotten_peaks = retention.forget_peaks(connection, peaks_before_us, limit=limit)
+            return {"peaks": forgotten_peaks, "job_events": retention.forget_events(connection, events_before_us, limit=limit)}
+
+    def merge_peaks(self, rows: Sequence[PeakRow], phases: Sequence[PhasePeakRow] = ()) -> None:
         """Merges peaks by maximum; committed when it returns."""
         with self._sessions.writing() as connection:
-            peaks.merge(connection, rows)
+            merging.merge(connection, rows)
+            merging.merge_phases(connection, phases)
 
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""
         with self._sessions.writing() as connection:
-            peaks.add_event(connection, event)
+            events.add(connection, event)
 
-    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
+    def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
         with self._sessions.reading() as connection:
-            return peaks.due(connection, names=names, settled_before_us=settled_before_us)
+            return peaks.due(connection, names=names, settled_before_us=settled_before_us, quiet_before_us=quiet_before_us)
 
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""

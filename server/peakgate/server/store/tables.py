@@ -40,27 +40,40 @@ predictions = Table(
     Column("state", String(16), nullable=False),  # running finished oom failed cancelled; empty: bound to no job, expires
 )
 Index("ix_predictions_newest", predictions.c.created_us, predictions.c.prediction)
+_UNUSED = predictions.c.state == ""
+Index("ix_predictions_unused", predictions.c.created_us, sqlite_where=_UNUSED, postgresql_where=_UNUSED)  # those that expire: few of all
 
-PEAK_KEY = ("cluster", "node", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks")
+PROCESS_KEY = ("cluster", "node", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks")
+PEAK_KEY = (*PROCESS_KEY, "source", "step")
+PHASE_KEY = (*PROCESS_KEY, "phase")
+
+
+def _process_columns() -> list[Column[object]]:
+    """Those of PROCESS_KEY. A table owns its columns, so each has its own."""
+    return [
+        Column("cluster", String(256), primary_key=True),
+        Column("node", String(256), primary_key=True),
+        Column("gpu_uuid", String(128), primary_key=True),
+        Column("job", String(256), primary_key=True),
+        Column("restart", BigInteger, primary_key=True, autoincrement=False),
+        Column("prediction", String(256), primary_key=True, index=True),  # no foreign key: it comes from a job's environment
+        Column("pid", BigInteger, primary_key=True, autoincrement=False),
+        Column("pid_start_ticks", BigInteger, primary_key=True, autoincrement=False),
+    ]
+
 
 peaks = Table(
     "peaks",
     metadata,
-    Column("cluster", String(256), primary_key=True),
-    Column("node", String(256), primary_key=True),
-    Column("gpu_uuid", String(128), primary_key=True),
-    Column("job", String(256), primary_key=True),
-    Column("restart", BigInteger, primary_key=True, autoincrement=False),
-    Column("prediction", String(256), primary_key=True, index=True),  # no foreign key: it comes from a job's environment
-    Column("pid", BigInteger, primary_key=True, autoincrement=False),
-    Column("pid_start_ticks", BigInteger, primary_key=True, autoincrement=False),
+    *_process_columns(),
+    Column("source", String(32), primary_key=True),
+    Column("step", String(256), primary_key=True),
     Column("gpu_name", String(256), nullable=False),
     Column("gpu_total_bytes", BigInteger, nullable=False),
     Column("peak_bytes", BigInteger, nullable=False),
-    Column("source", String(32), nullable=False),
     Column("torch_allocated_bytes", BigInteger, nullable=False),
     Column("torch_reserved_bytes", BigInteger, nullable=False),
-    Column("first_us", BigInteger, nullable=False),
+    Column("first_us", BigInteger, nullable=False, index=True),  # for retention: it changes only when a row comes out of order
     Column("last_us", BigInteger, nullable=False),
     Column("peak_us", BigInteger, nullable=False),
     Column("samples", BigInteger, nullable=False),
@@ -71,6 +84,21 @@ peaks = Table(
     Column("boot_id", String(256), nullable=False),
     Column("agent_version", String(256), nullable=False),
     Column("driver_version", String(256), nullable=False),
+    Column("steps_done", BigInteger, nullable=False),
+    Column("longest_sequence", BigInteger, nullable=False),
+    Column("alloc_retries", BigInteger, nullable=False),
+    Column("ooms", BigInteger, nullable=False),
+    Column("longest_gap_us", BigInteger, nullable=False),
+    Column("xid", Integer, nullable=False),
+)
+
+phase_peaks = Table(
+    "phase_peaks",
+    metadata,
+    *_process_columns(),
+    Column("phase", String(16), primary_key=True),
+    Column("allocated_bytes", BigInteger, nullable=False),
+    Column("reserved_bytes", BigInteger, nullable=False),
 )
 
 job_events = Table(
@@ -81,8 +109,19 @@ job_events = Table(
     Column("restart", BigInteger, primary_key=True, autoincrement=False),
     Column("prediction", String(256), primary_key=True, index=True),
     Column("event", String(16), primary_key=True),
-    Column("event_us", BigInteger, nullable=False),
+    Column("event_us", BigInteger, nullable=False, index=True),
     Column("exit_code", Integer),
+    Column("signal", Integer),
+    Column("origin", String(32), nullable=False),
+)
+
+ended_attempts = Table(
+    "ended_attempts",
+    metadata,
+    Column("prediction", String(256), primary_key=True),
+    Column("job", String(256), primary_key=True),
+    Column("restart", BigInteger, primary_key=True, autoincrement=False),
+    Column("seen_us", BigInteger, nullable=False),
 )
 
 observations = Table(
@@ -100,6 +139,14 @@ observations = Table(
     Column("learned", Integer, nullable=False),
     Column("reason", String(64), nullable=False),
     Column("message", Text, nullable=False),
+    Column("kind", String(8), nullable=False),  # exact lower upper dropped
+    Column("source", String(32), nullable=False),
+    Column("confidence", String(1), nullable=False),  # A B C D X
+    Column("origin", String(16), nullable=False),  # agent sacct prometheus
+    Column("node", String(256), nullable=False),
+    Column("gpu_uuid", String(128), nullable=False),
+    Column("steps_done", BigInteger, nullable=False),
+    Column("longest_sequence", BigInteger, nullable=False),
 )
 Index("ix_observations_kept_out", observations.c.learned, observations.c.applied_us)
 

@@ -1,0 +1,1 @@
+"""Peaks that other tools recorded, read for the calibration."""

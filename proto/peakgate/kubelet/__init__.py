@@ -1,0 +1,1 @@
+"""What the agent asks the kubelet: messages generated from the .proto file below."""

@@ -1,0 +1,1 @@
+"""Version v1 of the kubelet's PodResources API, as far as the agent reads it."""

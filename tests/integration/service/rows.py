@@ -1,0 +1,56 @@
+"""Rows with full defaults, for the tests of the store."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tests.unit.server import attempts
+
+from peakgate.server.store.records import CalibrationRow, ObservationRow, PeakRow, PhasePeakRow
+
+
+def a_peak(**changes: object) -> PeakRow:
+    """The whole job on a GPU, seen once while it runs."""
+    return attempts.a_peak(**{"gpu_total_bytes": 80, "peak_bytes": 60, "first_us": 5, "last_us": 5, "peak_us": 5, "ended": 0} | changes)
+
+
+def a_phase(**changes: object) -> PhasePeakRow:
+    """Of the process that `a_peak` is of."""
+    row = PhasePeakRow(
+        cluster="c",
+        node="n",
+        gpu_uuid="GPU-0",
+        job="1",
+        restart=0,
+        prediction="predictions/0",
+        pid=0,
+        pid_start_ticks=0,
+        phase="forward",
+        allocated_bytes=1,
+        reserved_bytes=2,
+    )
+    return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
+
+
+def an_observation(prediction: str, **changes: object) -> ObservationRow:
+    """What became of the only attempt of a prediction: it was learned from."""
+    row = ObservationRow(
+        prediction=prediction,
+        job="1",
+        restart=0,
+        observed_bytes=60,
+        predicted_bytes=60,
+        lower_bytes=50,
+        upper_bytes=60,
+        finished_us=1,
+        applied_us=1,
+        learned=True,
+        reason="",
+        message="",
+    )
+    return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
+
+
+def a_version(version: str) -> CalibrationRow:
+    """A calibration that was not stored yet."""
+    return CalibrationRow(sequence=0, version=version, state="active", created_us=1, observations=1, groups="[]", body="{}")
