@@ -277,3 +277,13 @@ def test_a_spool_of_another_version_is_put_aside(tmp_path: Path) -> None:
     assert spool.waiting() == 1
     spool.close()
     assert [found.name for found in tmp_path.glob("agent.db.damaged-*")] == [f"agent.db.damaged-{int(START)}"]
+
+
+def test_what_has_not_ended_is_known_also_after_it_was_acknowledged(spool: Spool) -> None:
+    """As it was last put; an end takes it away."""
+    spool.put(rows=[a_row(peak_bytes=5), with_pid(a_row(), 7)])
+    spool.acknowledge(everything(spool))
+    spool.put(rows=[a_row(peak_bytes=9)])
+    assert sorted((row.key.pid, row.peak_bytes) for row in spool.alive()) == [(7, GIB), (4242, 9)]
+    spool.put(rows=[with_pid(a_row(ended=True), 7)])
+    assert [row.key.pid for row in spool.alive()] == [4242]
