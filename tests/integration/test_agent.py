@@ -11,7 +11,18 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.integration.agent_service import IN_A_HURRY, WITHOUT_A_DRIVER, RecordingService, a_process, an_agent, hang, serving, store, until
+from tests.integration.agent_service import (
+    IN_A_HURRY,
+    ON_A_FULL_DISK,
+    WITHOUT_A_DRIVER,
+    RecordingService,
+    a_process,
+    an_agent,
+    hang,
+    serving,
+    store,
+    until,
+)
 
 from peakgate.v1 import telemetry_service_pb2 as pb
 
@@ -143,6 +154,14 @@ async def test_peaks_that_nobody_takes_are_kept_and_said(tmp_path: Path) -> None
     async with an_agent(1, tmp_path, program=IN_A_HURRY, once=True) as agent:
         assert await agent.wait() == 4
     assert waiting_rows(tmp_path / "agent.db") == 2
+
+
+async def test_peaks_that_no_disk_takes_are_said_to_be_lost(tmp_path: Path) -> None:
+    """The disk is full to the end: the status tells that not everything was delivered."""
+    async with serving(RecordingService()) as port, an_agent(port, tmp_path, program=ON_A_FULL_DISK, once=True) as agent:
+        _, errors = await agent.communicate()
+    assert agent.returncode == 4
+    assert b"lost, because the spool could not be written" in errors
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -78,7 +78,7 @@ class NodeAgent:
                         await self._watch(watcher, sender)
                 await self._last_drain(sender)
             await transport.close()
-        return self._status(), watcher.driver_replaced
+        return self._status(watcher.unwritten), watcher.driver_replaced
 
     def _tell_what_ended(self) -> None:
         """A spool that cannot be read or written now does not hold up the watch; the next start tells it."""
@@ -96,11 +96,13 @@ class NodeAgent:
             log.warning("no GPU driver answers on this node, so there was nothing to look at")
         self._end()
 
-    def _status(self) -> int:
+    def _status(self, unwritten: int) -> int:
         waiting = self._spool.waiting()
         if waiting:
             log.warning("not delivered, kept for the next start", waiting=waiting, spool=str(self._options.spool))
-        return UNDELIVERED if waiting else DONE
+        if unwritten:
+            log.error("lost, because the spool could not be written", rows=unwritten, spool=str(self._options.spool))
+        return UNDELIVERED if waiting or unwritten else DONE
 
     async def _watch(self, watcher: Watcher, sender: Sender) -> None:
         watching = asyncio.create_task(asyncio.to_thread(watcher.run))
