@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from peakgate.readers.arguments import overrides_of
 from peakgate.readers.files import FileError
+from peakgate.readers.finetuners.values import count
 from peakgate.readers.launch import Launch
 from peakgate.readers.megatron_bridge_lora import read_lora, state_formats
 from peakgate.readers.megatron_bridge_recipes import Recipe, recipe_of
@@ -140,7 +141,9 @@ class MegatronBridgeReader:
         _model(options, launch, recipe, name, place, stated)
         _method(options, launch, recipe, name, place, stated)
         described = "model.preset" not in reading.fields and options("hidden_size") is not None
-        read_core(options, GPT, world_of(launch), model=described)
+        _world(stated, reading)
+        world = reading.get("parallelism.world_size")
+        read_core(options, GPT, world if isinstance(world, int) else world_of(launch), model=described)
         state_formats(options)
         if recipe is not None:
             state_own(self.name, options.settings, launch, reading)
@@ -248,6 +251,14 @@ def _model(options: Options, launch: Launch, recipe: Recipe | None, name: str, p
                 options.cannot_say(f"{size} of the model is not the preset's", size)
         if options.whole("mtp_num_layers"):
             options.cannot_say("layers that predict further tokens, beside a preset", "mtp_num_layers")
+
+
+def _world(stated: Settings, reading: Reading) -> None:
+    """`trainer.devices` × `trainer.num_nodes` of NeMo 2, whose command starts the processes itself (nemo/collections/llm/api.py)."""
+    devices, nodes = stated("trainer.devices"), stated("trainer.num_nodes")
+    if devices is not None and (each := count(devices)):
+        reading.state("node.gpus", each, devices.place)
+        reading.state("parallelism.world_size", each * max(count(nodes), 1), devices.place)
 
 
 def _method(options: Options, launch: Launch, recipe: Recipe | None, name: str, place: Place, stated: Settings) -> None:

@@ -134,6 +134,17 @@ def test_nemo_2_has_its_own_paths() -> None:
     assert found["method.name"] == "pretrain"
 
 
+def test_nemo_2_starts_its_processes_itself() -> None:
+    """trainer.devices × trainer.num_nodes is the world, of which the accumulation follows."""
+    words = (
+        "nemo llm pretrain --factory llama3_8b trainer.num_nodes=2 trainer.devices=8 data.micro_batch_size=1 data.global_batch_size=128 "
+        "trainer.strategy.tensor_model_parallel_size=2 trainer.strategy.context_parallel_size=4"
+    )
+    found = values(read(MegatronBridgeReader(), a_launch(words)))
+    want = {"parallelism.world_size": 16, "node.gpus": 8, "batch.gradient_accumulation_steps": 64}
+    assert {path: found.get(path) for path in want} == want
+
+
 KEYS = st.sampled_from(
     [
         "model.num_layers",
