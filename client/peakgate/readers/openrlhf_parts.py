@@ -115,8 +115,18 @@ def preference(settings: Settings, _: Launch, reading: Reading) -> None:
     reading.default("batch.sequence_length", 2048 if name in ("sft", "pretrain", "distill") else 512, "OpenRLHF (cli: max_len)")
     if name in ("dpo", "kto"):
         reading.default("method.reference", "full", "OpenRLHF (cli/train_dpo.py: ref_model)")
+        _reference_on_the_host(settings, reading)
     if (data := settings("eval_dataset")) is not None and count(settings("micro_train_batch_size")):
         say(reading, "evaluate.micro_batch_size", count(settings("micro_train_batch_size")), data)
+
+
+def _reference_on_the_host(settings: Settings, reading: Reading) -> None:
+    """--ref_offload streams the reference's weights from main memory (utils/deepspeed: get_ds_eval_config, offload_param)."""
+    moved = settings("ref_offload")
+    if moved is not None and on(moved):
+        reading.warnings.append(
+            f"method.reference: the reference's weights stay in main memory, and are counted on the card ({moved.place})"
+        )
 
 
 def kernels(settings: Settings, _: Launch, reading: Reading) -> None:

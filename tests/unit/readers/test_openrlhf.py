@@ -63,3 +63,10 @@ def test_an_engine_on_the_actors_cards() -> None:
     assert shared.get("method.generation.mode") == "colocated"
     assert (shared.get("method.generation.memory_fraction"), shared.get("method.generation.sleep")) == (0.4, True)
     assert apart.get("method.generation.mode") == "separate"
+
+
+@pytest.mark.parametrize("flag", ["--ref_offload", "--ref.offload"])
+def test_a_reference_in_main_memory_is_a_warning(flag: str) -> None:
+    """It is counted on the card."""
+    (warning,) = command(f"{OLD.replace('train_sft', 'train_dpo')} {flag}").warnings
+    assert warning.startswith("method.reference: the reference's weights stay in main memory")
