@@ -74,8 +74,11 @@ def _formats(settings: Settings, reading: Reading) -> None:
 
 
 def _attention(settings: Settings, reading: Reading) -> None:
-    named, switch = settings("attn_implementation"), settings("flash_attn")
-    if named is not None:
+    """Packed samples need FlashAttention: whatever else is asked for, it is switched on (cli/train_*.py: packing_samples)."""
+    named, switch, packing = settings("attn_implementation"), settings("flash_attn"), settings("packing_samples")
+    if packing is not None and on(packing) and (named is None or "flash" not in named.text):
+        say(reading, "attention.implementation", "flash", packing)
+    elif named is not None:
         apply((Row("attn_implementation", "attention.implementation", attention),), settings, reading)
     elif switch is not None and on(switch):
         say(reading, "attention.implementation", "flash", switch)

@@ -70,3 +70,12 @@ def test_a_reference_in_main_memory_is_a_warning(flag: str) -> None:
     """It is counted on the card."""
     (warning,) = command(f"{OLD.replace('train_sft', 'train_dpo')} {flag}").warnings
     assert warning.startswith("method.reference: the reference's weights stay in main memory")
+
+
+@pytest.mark.parametrize(
+    ("flags", "want"),
+    [("--bf16 --packing_samples", "flash"), ("--packing_samples --attn_implementation eager", "flash"), ("--bf16", "eager")],
+)
+def test_packed_samples_switch_flash_attention_on(flags: str, want: str) -> None:
+    """As its programs do, with a warning."""
+    assert command(f"{OLD} {flags}").get("attention.implementation") == want
