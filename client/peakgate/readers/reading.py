@@ -64,7 +64,7 @@ class Reading:
         for path, stated in other.fields.items():
             self.take(path, stated)
         self.checkpoint = other.checkpoint or self.checkpoint
-        self.warnings += other.warnings
+        self.warnings += [each for each in other.warnings if each not in self.warnings]
         self.unread += [each for each in other.unread if each not in self.unread]
 
     def forget_other_models(self, other: Reading) -> None:

@@ -171,9 +171,11 @@ COMMON = ("rms_norm", "rope", "swiglu")
 
 
 def _liger(settings: Settings, reading: Reading) -> None:
-    """Liger's kernels in place of modules, and its loss that holds no logits."""
+    """Liger's kernels in place of modules, and its loss that holds no logits; TRL before 0.29 had a switch for the loss alone."""
     place = switched_on(settings, "use_liger_kernel")
     if place is None:
+        if (alone := switched_on(settings, "use_liger_loss")) is not None:
+            reading.state("loss.implementation", "fused", alone)
         return
     chosen = settings.under("liger_kernel_config")
     model = f"{reading.get('model.preset') or reading.get('model.hf_config')}".lower()[:400]
