@@ -180,6 +180,14 @@ def test_a_launch_on_a_part_of_its_allocation_is_judged_on_that_part() -> None:
     )
 
 
+@pytest.mark.parametrize("lines", ["#SBATCH --gres=gpu:8\n#SBATCH -C a100\n", "#SBATCH --gres=gpu:a100:8\n#SBATCH -C a100\n"])
+def test_a_card_of_two_sizes_is_a_warning(lines: str) -> None:
+    """Told once, whether the request or the constraint names it."""
+    (launch,) = launches(f"#!/bin/bash\n{lines}\ntorchrun --nproc_per_node 8 train.py\n", name="job.sbatch")
+    (warning,) = launch.around.warnings
+    assert "may be a100-40gb or a100-80gb" in warning
+
+
 def test_options_of_sbatch_win_over_its_lines() -> None:
     """As in Slurm."""
     job = "#SBATCH --nodes=2\n#SBATCH --gpus-per-node=8\ntorchrun --nnodes $SLURM_NNODES --nproc_per_node 8 t.py $1\n"
