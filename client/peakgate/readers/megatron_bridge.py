@@ -14,6 +14,7 @@ from peakgate.readers.files import FileError
 from peakgate.readers.finetuners.values import count
 from peakgate.readers.launch import Launch
 from peakgate.readers.megatron_bridge_lora import read_lora, state_formats
+from peakgate.readers.megatron_bridge_nemo import adapts, factory_settings, tunes, warn_of_factory
 from peakgate.readers.megatron_bridge_recipes import Recipe, recipe_of
 from peakgate.readers.megatron_bridge_settings import canonical_of, recipe_settings
 from peakgate.readers.megatron_core.model import GPT
@@ -136,6 +137,9 @@ class MegatronBridgeReader:
         recipe, name, place = _recipe(launch)
         _further_inputs(launch, name, place, reading)
         base = recipe_settings(recipe, Place(kind=DEFAULT, key=f"{WHOSE}'s recipe {recipe.name}" if recipe else WHOSE))
+        if tunes(launch):
+            base = factory_settings(base)
+            warn_of_factory(launch, stated, place, reading)
         options = Options(canonical_of(base.merged(stated)), reading, WHOSE, dropout=None, complete=False)
         options.reading.state("framework.name", "megatron", place)
         _model(options, launch, recipe, name, place, stated)
@@ -268,6 +272,7 @@ def _method(options: Options, launch: Launch, recipe: Recipe | None, name: str, 
     task = words or (recipe.task if recipe else "") or name.lower() or launch.program
     adapters = any(each in task for each in ("peft", "lora", "dora")) and "pretrain" not in task
     if launch.program == "nemo":
+        adapters = adapts(launch, stated)
         task = " ".join(word.text for word in launch.words[2:3]) or task
     fine = adapters or any(each in task for each in ("sft", "finetune"))
     if fine or "pretrain" in task:
