@@ -356,3 +356,11 @@ def test_accelerates_own_loops_are_no_trainer() -> None:
     """run_clm_no_trainer.py and its like."""
     found = READER.read(a_launch(f"python run_clm_no_trainer.py {BASE.partition(' ')[2]}"))
     assert str(found.fields["framework.name"].place) == "default of scripts of accelerate"
+
+
+def test_switches_of_earlier_trainers() -> None:
+    """--adafactor is an optimizer, --sharded_ddp fairscale's, which is not counted."""
+    found = read("--adafactor --sharded_ddp zero_dp_2")
+    assert found.get("optimizer.name") == "adafactor"
+    assert found.unread == ["fairscale's sharding (--sharded_ddp)"]
+    assert read("--sharded_ddp ''").unread == []
