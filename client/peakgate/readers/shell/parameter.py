@@ -124,8 +124,8 @@ def _operated(raw: str, operation: str, stored: list[Value] | None, line: int, s
         return unknown(raw, line, shell)
     if match := re.match(r":\s*(-?\d+)(?::(-?\d+))?$", operation):
         return Found(_sliced(stored, match, listed=listed), listed=listed)
-    made = [_changed(value, operation, text) for value in stored]
-    return unknown(raw, line, shell) if None in made else Found([value for value in made if value is not None], listed=listed)
+    changed = [_changed(value, operation, text) for value in stored]
+    return unknown(raw, line, shell) if None in changed else Found([value for value in changed if value is not None], listed=listed)
 
 
 def _defaulted(raw: str, match: re.Match[str], stored: list[Value] | None, line: int, shell: Shell, text: Text, *, listed: bool) -> Found:
