@@ -93,6 +93,26 @@ def test_a_command_that_nobody_knows_is_bad_input(verb: str) -> None:
     assert (error["reason"], "train_of_nobody.py is none of" in error["message"]) == ("LAUNCH_UNKNOWN", True)
 
 
+def test_read_says_beside_an_error_what_it_could_not_open(tmp_path: Path) -> None:
+    """That the model is missing is no surprise then."""
+    job = tmp_path / "job.sh"
+    job.write_text("tune run --nproc_per_node 4 full_finetune_distributed --config /elsewhere/own.yaml\n")
+    done = peakgate("read", job)
+    assert done.status == 2
+    assert "model is missing" in done.err
+    assert "/elsewhere/own.yaml does not exist" in done.err
+
+
+def test_an_error_says_why_the_model_is_missing() -> None:
+    """Sizes that only an archive holds."""
+    words = ["python", "megatron_gpt_sft.py", "model.restore_from_path=/m/a.nemo", "model.micro_batch_size=1", "trainer.devices=8"]
+    for verb in ("read", "predict"):
+        done = peakgate(verb, "--", *words)
+        assert done.status == 2
+        assert "model is missing" in done.err + done.out
+        assert "the model's sizes are inside the archive that is restored" in " ".join((done.err + done.out).split())
+
+
 def test_files_may_stand_behind_two_hyphens() -> None:
     """For whoever guards names that begin like an option."""
     assert peakgate("predict", "--", EXAMPLES / "textbook-1.3b.yaml").status == 1
