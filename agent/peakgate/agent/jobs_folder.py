@@ -57,7 +57,7 @@ def _parse(text: str) -> JobFile:
         raise ValueError(f"restart must be a whole number from 0 to {MAX_RESTART}")
     for name, value in words.items():
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise ValueError(f"{name} must be text, not {value!r}")  # noqa: TRY004
+            raise ValueError(f"{name} must be text, not {value!r}")  # noqa: TRY004 (as above)
         if len(str(value)) > MAX_LENGTH or not str(value).isprintable():
             raise ValueError(f"{name} must be a line of at most {MAX_LENGTH} characters")
     if words["job"] == "":

@@ -71,7 +71,7 @@ class _RecordedAttribution(Attribution):
         self.several |= found
         self._fresh += sorted(found)
 
-    def owners_on(self, gpu_uuid: str, processes: Iterable[ProcessId]) -> dict[ProcessId, Owner]:  # noqa: ARG002
+    def owners_on(self, gpu_uuid: str, processes: Iterable[ProcessId]) -> dict[ProcessId, Owner]:  # noqa: ARG002 (what was recorded is of all GPUs)
         return {process: self.recorded.get(process.pid, Owner(cluster="")) for process in processes}
 
     def are_several(self, attempt: Attempt) -> bool:

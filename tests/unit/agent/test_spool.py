@@ -174,7 +174,7 @@ def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_nothing_half_done(spool: Spool) -> None:
     """The rows of a call are in the spool together or not at all."""
-    broken = replace(with_pid(a_row(), 2), gpu_name=object())  # type: ignore[arg-type]
+    broken = replace(with_pid(a_row(), 2), gpu_name=object())  # type: ignore[arg-type]  # what SQLite cannot store
     with pytest.raises(Exception, match="type 'object' is not supported"):
         spool.put(rows=[a_row(), broken])
     assert rows(spool) == []
