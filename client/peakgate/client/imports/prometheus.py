@@ -46,6 +46,7 @@ class _Seen:
     samples: int = 0
 
     def take(self, points: Iterable[tuple[float, float]]) -> None:
+        """Takes (seconds since the epoch, MiB); a point that is no amount of memory counts as none."""
         for moment, value in points:
             if not math.isfinite(value) or value <= 0:
                 continue
@@ -55,6 +56,7 @@ class _Seen:
                 self.peak_mib, self.peak_time = value, moment
 
     def overlaps(self, other: _Seen) -> bool:
+        """Whether both were on the GPU at one time."""
         return self.first_time <= other.last_time and other.first_time <= self.last_time
 
 
