@@ -84,7 +84,9 @@ def test_duplicates_and_disorder_change_nothing(tmp_path_factory: pytest.TempPat
 @given(history=histories)
 def test_a_row_holds_the_maximum_of_its_history(tmp_path_factory: pytest.TempPathFactory, history: list[PeakRow]) -> None:
     """The peak is the highest one, its time the first at which it was reached, the span covers all, flags are united."""
-    for row in merged(tmp_path_factory.mktemp("spool"), history):
+    found = merged(tmp_path_factory.mktemp("spool"), history)
+    assert {row.key for row in found} == {row.key for row in history}
+    for row in found:
         own = [other for other in history if other.key == row.key]
         want = max(own, key=lambda other: (other.peak_bytes, -other.peak_time))
         assert (row.peak_bytes, row.peak_time) == (want.peak_bytes, want.peak_time)
