@@ -12,6 +12,7 @@ JOBS_FOLDER = Path("/run/peakgate/jobs")
 MAX_LENGTH = 200
 """Of an id, as in an environment; the service takes no row with one above 256."""
 MAX_RESTART = (1 << 31) - 1
+"""No scheduler restarts a job so often: a larger one is another number, which nobody's attempt has."""
 WORDS = ("job", "sluid", "cluster", "prediction", "user")
 
 

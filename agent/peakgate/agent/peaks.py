@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntFlag
 
 from peakgate.agent.proc import ProcessId
@@ -43,8 +43,30 @@ class Flag(IntFlag):
 NO_FLAGS = Flag(0)
 
 
+class OfTraining:
+    """What is of one training. The fields are those of the data classes that inherit this."""
+
+    __slots__ = ()
+
+    cluster: str
+    job: str
+    restart: int
+    prediction: str
+    step: str
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt that it is of."""
+        return self.cluster, self.job, self.restart, self.prediction
+
+    @property
+    def training(self) -> Training:
+        """The training that it is of."""
+        return self.attempt, self.step
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeakKey:
+class PeakKey(OfTraining):
     """What a peak is of. `pid` 0 is the whole job on this GPU; `step` tells trainings of one job apart.
 
     `source` is sampled, device (the figure of the whole GPU), accounting (the driver's own maximum) or torch (the in-process helper).
@@ -60,16 +82,6 @@ class PeakKey:
     pid_start_ticks: int
     source: str
     step: str = ""
-
-    @property
-    def attempt(self) -> Attempt:
-        """The attempt that it is of."""
-        return self.cluster, self.job, self.restart, self.prediction
-
-    @property
-    def training(self) -> Training:
-        """The training that it is of."""
-        return self.attempt, self.step
 
     @property
     def process(self) -> ProcessId:
@@ -91,6 +103,8 @@ class Allocator:
 
 
 NO_ALLOCATOR = Allocator()
+ALLOCATOR_FIGURES = tuple(each.name for each in fields(Allocator) if each.name != "phases")
+"""Each only grows, so that two reports merge by the maximum."""
 
 
 def merged_phases(phases: Iterable[PhaseReport]) -> tuple[PhaseReport, ...]:
