@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from peakgate.agent.helper_reports import HelperSample
-from peakgate.agent.peaks import ALLOCATOR_FIGURES, NO_FLAGS, Allocator, Flag, PeakKey, PeakRow, merged_phases
+from peakgate.agent.peaks import ALLOCATOR_FIGURES, HELPER, NO_FLAGS, Allocator, Flag, PeakKey, PeakRow, merged_phases
 from peakgate.agent.proc import ProcessId
 from peakgate.v1.allocator_report import ASYNC, AllocatorReport
-
-SOURCE = "torch"
 
 
 @dataclass(slots=True)
@@ -32,7 +30,7 @@ class HelperRows:
 
         `key` is that of the process's row, whatever its source; `flags` those of its owner.
         """
-        key = replace(key, source=SOURCE)
+        key = replace(key, source=HELPER)
         place, report = (sample.gpu.uuid, sample.process), sample.report
         before = self._told.get(place)
         rows = []

@@ -14,6 +14,11 @@ Attempt = tuple[str, str, int, str]
 Training = tuple[Attempt, str]
 """What tells one training from another: attempt, step."""
 
+SAMPLED, DEVICE, ACCOUNTING, HELPER = "sampled", "device", "accounting", "torch"
+SOURCES = (SAMPLED, DEVICE, ACCOUNTING, HELPER)
+"""How a peak was measured, as the words on the wire: NVML's process lists, the figure of the whole GPU, the driver's own maximum of a
+process, the in-process helper."""
+
 
 class Flag(IntFlag):
     """Why a figure is not exact. The names in lower case are the words on the wire."""
@@ -67,10 +72,7 @@ class OfTraining:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakKey(OfTraining):
-    """What a peak is of. `pid` 0 is the whole job on this GPU; `step` tells trainings of one job apart.
-
-    `source` is sampled, device (the figure of the whole GPU), accounting (the driver's own maximum) or torch (the in-process helper).
-    """
+    """What a peak is of. `pid` 0 is the whole job on this GPU; `source` is one of SOURCES; `step` tells trainings of one job apart."""
 
     cluster: str
     boot_id: str
