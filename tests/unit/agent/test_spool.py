@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.agent.builders import GIB, START, a_key, a_row, an_event, with_pid
 
-from peakgate.agent.peaks import Allocator, Flag, PeakRow
+from peakgate.agent import spool_sql as sql
+from peakgate.agent.peaks import Allocator, Flag, PeakKey, PeakRow
 from peakgate.agent.spool import Spool, SpooledPeak
 from peakgate.v1.allocator_report import PhaseReport
+
+COLUMNS_OF_VERSION = {
+    2: "cluster boot_id gpu_uuid job restart prediction pid pid_start_ticks source step gpu_name gpu_total_bytes peak_bytes peak_time "
+    "first_time last_time samples gaps flags ended uid longest_gap_seconds xid allocated_bytes reserved_bytes retries ooms steps_done "
+    "longest_sequence phases",
+}
 
 
 @pytest.fixture
@@ -279,3 +286,15 @@ def test_a_spool_of_another_version_is_put_aside(tmp_path: Path) -> None:
     assert spool.waiting() == 1
     spool.close()
     assert [found.name for found in tmp_path.glob("agent.db.damaged-*")] == [f"agent.db.damaged-{int(START)}"]
+
+
+def test_every_field_of_a_row_is_a_column_that_merges() -> None:
+    """A new one that is forgotten would be lost on its way to the service, or stay as it was first seen."""
+    names = [field.name for kind in (PeakKey, PeakRow, Allocator) for field in fields(kind) if field.name not in {"key", "allocator"}]
+    assert sorted(names) == sorted((*sql.KEY_COLUMNS, *sql.DATA_COLUMNS))
+    assert [name for name in sql.DATA_COLUMNS if f" {name} = " not in sql.MERGE] == []
+
+
+def test_a_new_column_is_a_new_version() -> None:
+    """A file with other columns is put aside because its version says so."""
+    assert " ".join((*sql.KEY_COLUMNS, *sql.DATA_COLUMNS)) == COLUMNS_OF_VERSION[sql.SCHEMA_VERSION]
