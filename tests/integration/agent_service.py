@@ -119,9 +119,19 @@ async def serving(service: RecordingService, port: int = 0) -> AsyncIterator[int
 
 
 @asynccontextmanager
-async def a_process(*arguments: str, environment: dict[str, str] | None = None) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process that is ended with the test."""
-    process = await asyncio.create_subprocess_exec(*arguments, env=os.environ | (environment or {}), stderr=asyncio.subprocess.PIPE)
+async def a_process(
+    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, talks: bool = False
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A process that is ended with the test. `talks`: its input and output are the test's, and not only its errors."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *arguments,
+        cwd=folder,
+        env=os.environ | (environment or {}),
+        stdin=pipe if talks else None,
+        stdout=pipe if talks else None,
+        stderr=pipe,
+    )
     try:
         yield process
     finally:

@@ -52,6 +52,16 @@ FAMILY_SIZES: dict[str, dict[str, int]] = {
 }
 """What a block needs beside the common sizes."""
 
+CONFIG: dict[str, object] = {
+    "model_type": "llama",
+    "num_hidden_layers": 2,
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "intermediate_size": 96,
+    "vocab_size": 100,
+}
+"""The config.json of a small Llama."""
+
 
 def a_transformer(block: str = "llama", **sizes: int | bool) -> Transformer:
     """A small model of a family: 3 layers, hidden size 64, 8 heads, 96 inside the feed-forward part, 250 words."""
