@@ -37,6 +37,17 @@ options["spool"] = Path(options["spool"])
 sys.exit(run(Options(last_drain_seconds=1.0, **options)))
 """
 
+ON_A_FULL_DISK = (
+    """
+import sqlite3
+from peakgate.agent.spool import Spool
+def put(self, *, rows, events=()):
+    raise sqlite3.OperationalError("database or disk is full")
+Spool.put = put
+"""
+    + PROGRAM
+)
+
 WITHOUT_A_DRIVER = (
     """
 import pynvml

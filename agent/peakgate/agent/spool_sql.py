@@ -33,16 +33,17 @@ KEY = ", ".join(KEY_COLUMNS)
 DATA = ", ".join(DATA_COLUMNS)
 EVENT_KEY = ", ".join(EVENT_KEY_COLUMNS)
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """In the file's user_version. A file of another version is put aside."""
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS peaks (
     id INTEGER PRIMARY KEY AUTOINCREMENT, version INTEGER NOT NULL, checksum INTEGER NOT NULL DEFAULT 0, {KEY}, {DATA}, UNIQUE ({KEY})
 );
+CREATE TABLE IF NOT EXISTS alive (checksum INTEGER NOT NULL, {KEY}, {DATA}, UNIQUE ({KEY}));
 CREATE TABLE IF NOT EXISTS events ({EVENT_KEY}, time REAL NOT NULL, UNIQUE ({EVENT_KEY}));
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
-TABLES = frozenset({"peaks", "events", "counters"})
+TABLES = frozenset({"peaks", "alive", "events", "counters"})
 """Those of every version so far."""
 # Each column merges by a function that does not care for order or repeats: maximum, minimum, union.
 MERGE = f"""
@@ -62,6 +63,13 @@ BYTES = ", ".join(f"CAST({column} AS BLOB)" for column in (*KEY_COLUMNS, *DATA_C
 """As bytes, because what was flipped need not be text any more."""
 SEAL = f"UPDATE peaks SET checksum = checksum_of({BYTES}) WHERE version >= ?"
 """After MERGE: SQLite does not notice a flipped bit inside a value, and one in `job` would move a peak to another job."""
+ROW = f"checksum, {KEY}, {DATA}"
+KEEP_ALIVE = f"INSERT OR REPLACE INTO alive ({ROW}) SELECT {ROW} FROM peaks WHERE version >= ? AND NOT ended"
+"""After SEAL: what has not ended is known also after it was acknowledged, for an agent that starts when it is over."""
+FORGET_ENDED = f"DELETE FROM alive WHERE ({KEY}) IN (SELECT {KEY} FROM peaks WHERE version >= ? AND ended)"
+SELECT_ALIVE = f"SELECT {KEY}, {DATA} FROM alive WHERE checksum = checksum_of({BYTES})"
+NO_PEAKS = f"SELECT id, version, {ROW} FROM peaks LIMIT 0"
+"""Fails where a column is missing."""
 OLDEST = "SELECT cluster, boot_id FROM peaks WHERE version <= :latest ORDER BY version LIMIT 1"
 IN_BATCH = f"FROM peaks WHERE version <= :latest AND (cluster, boot_id) = ({OLDEST}) ORDER BY version LIMIT :limit"
 BATCH = f"SELECT id, version, {KEY}, {DATA} {IN_BATCH}"

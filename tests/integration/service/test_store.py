@@ -19,7 +19,7 @@ from tests.unit.server.stored import a_prediction
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store import engine as engine_module
 from peakgate.server.store import migrate, predictions
-from peakgate.server.store.engine import open_engine, refuse_network_file_system
+from peakgate.server.store.engine import open_engine, refuse_network_file_system, sqlite_file
 from peakgate.server.store.migrate import upgrade
 from peakgate.server.store.records import EventRow, PeakRow
 from peakgate.server.store.sql import SqlStore, open_store
@@ -106,7 +106,8 @@ def test_a_local_disk_below_a_network_mount_is_taken(tmp_path: Path) -> None:
     """The deepest mount decides; a mount whose name only begins alike does not count."""
     (tmp_path / "local").mkdir()
     mounts = f"server:/ {tmp_path} nfs4 rw 0 0\ndisk {tmp_path}/local ext4 rw 0 0\nserver:/ {tmp_path}/loc nfs rw 0 0\n"
-    refuse_network_file_system(tmp_path / "local" / "store.sqlite3", mounts)
+    path = tmp_path / "local" / "store.sqlite3"
+    assert sqlite_file(f"sqlite:///{path}", mounts=mounts) == path
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://host/name", "no url"])

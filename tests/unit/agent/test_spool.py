@@ -22,7 +22,7 @@ from peakgate.agent.spool import Spool, SpooledPeak
 from peakgate.v1.allocator_report import PhaseReport
 
 COLUMNS_OF_VERSION = {
-    2: "cluster boot_id gpu_uuid job restart prediction pid pid_start_ticks source step gpu_name gpu_total_bytes peak_bytes peak_time "
+    3: "cluster boot_id gpu_uuid job restart prediction pid pid_start_ticks source step gpu_name gpu_total_bytes peak_bytes peak_time "
     "first_time last_time samples gaps flags ended uid longest_gap_seconds xid allocated_bytes reserved_bytes retries ooms steps_done "
     "longest_sequence phases",
 }
@@ -298,3 +298,13 @@ def test_every_field_of_a_row_is_a_column_that_merges() -> None:
 def test_a_new_column_is_a_new_version() -> None:
     """A file with other columns is put aside because its version says so."""
     assert " ".join((*sql.KEY_COLUMNS, *sql.DATA_COLUMNS)) == COLUMNS_OF_VERSION[sql.SCHEMA_VERSION]
+
+
+def test_what_has_not_ended_is_known_also_after_it_was_acknowledged(spool: Spool) -> None:
+    """As it was last put; an end takes it away."""
+    spool.put(rows=[a_row(peak_bytes=5), with_pid(a_row(), 7)])
+    spool.acknowledge(everything(spool))
+    spool.put(rows=[a_row(peak_bytes=9)])
+    assert sorted((row.key.pid, row.peak_bytes) for row in spool.alive()) == [(7, GIB), (4242, 9)]
+    spool.put(rows=[with_pid(a_row(ended=True), 7)])
+    assert [row.key.pid for row in spool.alive()] == [4242]
