@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from peakgate.agent.changes import Changes
-from peakgate.agent.peaks import Flag, JobEvent, PeakRow
+from peakgate.agent.peaks import Attempt, Flag, JobEvent, PeakRow
 from peakgate.agent.proc import ProcFolder
 
 
@@ -29,7 +29,7 @@ def ended_in_absence(rows: Iterable[PeakRow], *, proc: ProcFolder) -> Changes:
 
 
 def _ends(rows: Iterable[PeakRow]) -> list[JobEvent]:
-    last: dict[tuple[str, str, int, str], float] = {}
+    last: dict[Attempt, float] = {}
     for row in rows:
         last[row.key.attempt] = max(last.get(row.key.attempt, 0.0), row.last_time)
     return [

@@ -7,7 +7,7 @@ import json
 import sqlite3
 import zlib
 
-from peakgate.agent.peaks import Allocator, Flag, JobEvent, PeakKey, PeakRow, merged_phases
+from peakgate.agent.peaks import ALLOCATOR_FIGURES, Allocator, Flag, JobEvent, PeakKey, PeakRow, merged_phases
 from peakgate.v1.allocator_report import PhaseReport
 
 KEY_COLUMNS = ("cluster", "boot_id", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks", "source", "step")
@@ -25,8 +25,7 @@ ROW_COLUMNS = (
     "longest_gap_seconds",
     "xid",
 )
-ALLOCATOR_COLUMNS = ("allocated_bytes", "reserved_bytes", "retries", "ooms", "steps_done", "longest_sequence")
-DATA_COLUMNS = (*ROW_COLUMNS, *ALLOCATOR_COLUMNS, "phases")
+DATA_COLUMNS = (*ROW_COLUMNS, *ALLOCATOR_FIGURES, "phases")
 LARGER_COLUMNS = ("gpu_name", "gpu_total_bytes", "last_time", "samples", "gaps", "ended", "uid", "longest_gap_seconds", "xid")
 EVENT_KEY_COLUMNS = ("cluster", "job", "restart", "prediction", "event")
 
@@ -51,7 +50,7 @@ MERGE = f"""
 INSERT INTO peaks (version, {KEY}, {DATA}) VALUES ({", ".join("?" * (1 + len(KEY_COLUMNS) + len(DATA_COLUMNS)))})
 ON CONFLICT ({KEY}) DO UPDATE SET
     version = excluded.version,
-    {", ".join(f"{name} = max({name}, excluded.{name})" for name in (*LARGER_COLUMNS, *ALLOCATOR_COLUMNS))},
+    {", ".join(f"{name} = max({name}, excluded.{name})" for name in (*LARGER_COLUMNS, *ALLOCATOR_FIGURES))},
     peak_time = CASE WHEN excluded.peak_bytes > peak_bytes THEN excluded.peak_time
                      WHEN excluded.peak_bytes = peak_bytes THEN min(peak_time, excluded.peak_time) ELSE peak_time END,
     peak_bytes = max(peak_bytes, excluded.peak_bytes),
@@ -91,7 +90,7 @@ def values_of(row: PeakRow) -> tuple[str | int | float, ...]:
     """The row in the order of MERGE, without the version."""
     key = tuple(getattr(row.key, column) for column in KEY_COLUMNS)
     data = tuple(getattr(row, column) for column in ROW_COLUMNS)
-    allocator = tuple(getattr(row.allocator, column) for column in ALLOCATOR_COLUMNS)
+    allocator = tuple(getattr(row.allocator, column) for column in ALLOCATOR_FIGURES)
     plain = (int(value) if isinstance(value, bool | Flag) else value for value in key + data + allocator)
     return (*plain, text_of_phases(row.allocator.phases))
 
@@ -103,7 +102,7 @@ def row_of(row: sqlite3.Row) -> PeakRow:
         **{column: row[column] for column in ROW_COLUMNS if column not in {"flags", "ended"}},
         flags=Flag(row["flags"]),
         ended=bool(row["ended"]),
-        allocator=Allocator(**{column: row[column] for column in ALLOCATOR_COLUMNS}, phases=phases_of(row["phases"])),
+        allocator=Allocator(**{column: row[column] for column in ALLOCATOR_FIGURES}, phases=phases_of(row["phases"])),
     )
 
 

@@ -11,7 +11,7 @@ from peakgate.server.clock import MICROSECONDS
 from peakgate.server.figures import figures_of, worst_of
 from peakgate.server.gpu_figures import GpuFigures
 from peakgate.server.lengths import AtLength, Predicted
-from peakgate.server.store.records import FLAGS, Attempt
+from peakgate.server.store.records import AGENT, FLAGS, Attempt
 
 NO_PEAKS = "NO_PEAKS"
 """The reason word of an attempt of which no GPU was seen."""
@@ -61,7 +61,7 @@ def observe(attempt: Attempt, *, model_version: str, at_length: AtLength | None 
         message=rule.message,
         source=worst.rests_on,
         confidence=worst.confidence if rule.keeps_confidence else "X",
-        origin=ORIGIN_OF_SOURCE.get(worst.source, "agent"),
+        origin=ORIGIN_OF_SOURCE.get(worst.source, AGENT),
         node=worst.node,
         gpu_uuid=worst.gpu_uuid,
         steps_done=evidence.steps_done or 0,
