@@ -23,7 +23,6 @@ from peakgate.agent.peaks import Attempt
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.trainings import Trainings
 
-
 log = structlog.get_logger("peakgate.agent.attribution")
 
 
