@@ -1,38 +1,49 @@
-"""The calibrator: the one writer that takes observations in, keeps the newest, and hands out snapshots."""
+"""The calibrator: the one writer that takes observations in, one after the other, and hands out snapshots."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Mapping
 
-from peakgate.calibration.fit import fit
-from peakgate.calibration.gate import DUPLICATE, judge
+from peakgate.calibration.curve import Curve
+from peakgate.calibration.drift import CLIP
+from peakgate.calibration.gate import judge
+from peakgate.calibration.node import Node, new_node, node_from
 from peakgate.calibration.observation import Observation, Outcome
+from peakgate.calibration.pool import Pool, Score
+from peakgate.calibration.regression import HUBER_SCORES
 from peakgate.calibration.snapshot import Snapshot
+from peakgate.calibration.subject import Subject
+from peakgate.calibration.users import Users
 
-STATE_FORMAT = 1
+STATE_FORMAT = 2
 """Of the state that is stored; another one cannot be read."""
 
-GROUP_WINDOW = 64
-"""Newest observations that are kept of a group: a level that drifts has moved over after half of them."""
+CURVE_EVERY_ROWS = 10
+"""The curve is drawn anew after so many rows: it moves slowly, and drawing it is most of the work."""
 
-POOL_WINDOW = 2000
-"""Newest observations that are kept in all, which bounds state and work: 2000 pooled scores estimate a 99 % quantile."""
+OUT_OF_ORDER = "OUT_OF_ORDER"
+"""The attempt ended before the newest one that was learned; a replay of all rows takes it in."""
+DUPLICATE = "DUPLICATE"
+"""The attempt has been learned from already."""
+USER_QUARANTINED = "USER_QUARANTINED"
+"""The user's jobs lie far from what they declare, and those of others do not."""
 
 
 class Calibrator:
-    """Learns from observations one at a time.
+    """Learns from observations in the order of their ends.
 
-    `epoch` names what the predictions were made with; figures of two memory models must not be mixed. The version of a
-    snapshot is epoch.count, where the count rises with every observation that changed the state.
+    `epoch` names what the predictions were made with; figures of two memory models must not be mixed. The version of a snapshot is
+    epoch.count, where the count rises with every observation that changed the state.
     """
 
     def __init__(self, *, epoch: str = "1") -> None:
         self.epoch = epoch
         self._count = 0
-        self._rows: dict[str, Observation] = {}
-        self._learned_by_group: Counter[str] = Counter()
+        self._newest: tuple[float, str] = (float("-inf"), "")
+        self._nodes: dict[str, Node] = {}
+        self._pool = Pool()
+        self._users = Users()
+        self._curve = Curve()
         self._snapshot: Snapshot | None = None
 
     @property
@@ -40,31 +51,95 @@ class Calibrator:
         """The version of the current snapshot."""
         return f"{self.epoch}.{self._count}"
 
-    def learn(self, observation: Observation) -> Outcome:
-        """Takes an observation in, or keeps it out and says why.
+    @property
+    def alarms(self) -> int:
+        """Drift alarms since the start, of all levels."""
+        return sum(node.cusum.alarms for node in self._nodes.values())
 
-        Peaks only grow while they are gathered, so a second row of a prediction replaces the first when it says more,
-        and otherwise is a DUPLICATE that changes nothing.
-        """
+    def learn(self, observation: Observation) -> Outcome:
+        """Takes an observation in, or keeps it out and says why."""
         outcome = judge(observation)
         if not outcome.learned:
             return outcome
-        known = self._rows.get(observation.prediction)
-        if known is not None and _strength(observation) <= _strength(known):
-            return Outcome(learned=False, reason=DUPLICATE, message=f"{observation.prediction} has been learned from already")
-        self._rows[observation.prediction] = observation
-        self._learned_by_group[observation.group] += known is None
-        self._forget_oldest(observation.group)
+        if observation.order <= self._newest:
+            repeated = observation.order == self._newest
+            message = f"{observation.prediction} ended before the newest attempt that was learned"
+            return Outcome(learned=False, reason=DUPLICATE if repeated else OUT_OF_ORDER, message=message)
+        self._newest = observation.order
         self._count += 1
         self._snapshot = None
-        return outcome
+        return self._learn(observation)
 
     def snapshot(self) -> Snapshot:
-        """The frozen state of this moment; it depends on what was learned, not on the order of delivery."""
+        """The frozen state of this moment."""
         if self._snapshot is None:
-            rows = sorted(self._rows.values(), key=_age)
-            self._snapshot = fit(rows, learned_by_group=self._learned_by_group, version=self.version)
+            self._snapshot = Snapshot(
+                version=self.version,
+                nodes={name: node.view() for name, node in self._nodes.items()},
+                curve=self._curve,
+                suspects=self._suspects(),
+            )
         return self._snapshot
+
+    def _learn(self, observation: Observation) -> Outcome:
+        subject = observation.subject
+        nodes = [self._node(name) for name in subject.levels]
+        for node in nodes:
+            node.meet(subject.version, observation.finished_at)
+        left_over = observation.residual - subject.prior_residual - sum(node.regression.at(subject.features) for node in nodes)
+        score = left_over / subject.scale
+        if observation.exact:
+            self._users.see(subject.user, subject.framework, score)
+        if self._users.is_suspect(subject.user, subject.framework):
+            message = f"the jobs of user {subject.user} lie far from what was predicted for them, and those of others do not"
+            return Outcome(learned=False, reason=USER_QUARANTINED, message=message)
+        if observation.exact:
+            self._regress(subject, nodes, left_over, score, observation.finished_at)
+        self._pool.add(
+            Score(score, observation.exact, subject.user, observation.config, subject.framework, subject.group, self._count)
+        )
+        moved = self._watch(observation, nodes, score)
+        if moved or self._count % CURVE_EVERY_ROWS == 0:
+            self._draw()
+        return Outcome(learned=True)
+
+    def _regress(self, subject: Subject, nodes: Iterable[Node], left_over: float, score: float, finished_at: float) -> None:
+        weight = min(1.0, HUBER_SCORES / max(abs(score), 1e-9)) / subject.scale**2
+        for node in nodes:
+            left_over = node.regression.learn(subject.features, left_over, weight)
+            node.exact_rows += 1
+            node.last_exact_at = finished_at
+
+    def _watch(self, observation: Observation, nodes: Iterable[Node], score: float) -> bool:
+        """Whether a level was found to have moved: then it forgets, and the scores that were taken under it are dropped."""
+        if not (observation.exact or observation.fills_the_card):
+            return False
+        moved = False
+        for name, node in zip(observation.subject.levels, nodes, strict=True):
+            wrong_since = node.cusum.see(score if observation.exact else CLIP, row=self._count)
+            if wrong_since is not None:
+                node.regression.forget()
+                self._pool.purge(name, since=wrong_since)
+                moved = True
+        return moved
+
+    def _draw(self) -> None:
+        self._curve = self._pool.curve(without=self._users.kept_out_of_pool(self._pool.users()))
+
+    def _suspects(self) -> dict[tuple[str, str], float]:
+        frameworks = {name.removeprefix("framework ") for name in self._nodes if name.startswith("framework ")}
+        penalties = self._users.penalties()
+        return {
+            (user, framework): score
+            for user, score in penalties.items()
+            for framework in frameworks
+            if self._users.is_suspect(user, framework)
+        }
+
+    def _node(self, name: str) -> Node:
+        if name not in self._nodes:
+            self._nodes[name] = new_node(name)
+        return self._nodes[name]
 
     def state(self) -> dict[str, object]:
         """Everything, as JSON can hold it: `from_state` gives an equal calibrator back, to the last bit."""
@@ -72,54 +147,45 @@ class Calibrator:
             "format": STATE_FORMAT,
             "epoch": self.epoch,
             "count": self._count,
-            "learned_by_group": dict(sorted(self._learned_by_group.items())),
-            "columns": [each.name for each in fields(Observation)],
-            "rows": [list(asdict(row).values()) for row in sorted(self._rows.values(), key=_age)],
+            "newest": list(self._newest) if self._count else None,
+            "nodes": {name: node.state() for name, node in sorted(self._nodes.items())},
+            "pool": self._pool.state(),
+            "users": self._users.state(),
+            "curve": [list(self._curve.scores), list(self._curve.alive)],
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, object]) -> Calibrator:
-        """The calibrator that `state` was taken from.
-
-        Raises ValueError for a state that this version cannot read.
-        """
+        """The calibrator that `state` was taken from. Raises ValueError for a state that this version cannot read."""
         try:
             return cls._from_state(state)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"the calibration state cannot be read: {error!r}; replay the observations") from error
 
     @classmethod
     def _from_state(cls, state: Mapping[str, object]) -> Calibrator:
         if state["format"] != STATE_FORMAT:
             raise ValueError(f"its format is {state['format']}, not {STATE_FORMAT}")
-        epoch, count, columns, rows = state["epoch"], state["count"], state["columns"], state["rows"]
-        learned = state["learned_by_group"]
-        if not (isinstance(epoch, str) and isinstance(count, int) and isinstance(columns, list) and isinstance(rows, list)):
-            raise TypeError("epoch, count, columns or rows has a wrong type")
-        if not isinstance(learned, dict):
-            raise TypeError("learned_by_group has a wrong type")
+        epoch, count, nodes, pool, users, curve = (state[name] for name in ("epoch", "count", "nodes", "pool", "users", "curve"))
+        if not (isinstance(epoch, str) and isinstance(count, int) and isinstance(nodes, dict) and isinstance(pool, list)):
+            raise TypeError("epoch, count, nodes or pool has a wrong type")
+        if not (isinstance(users, dict) and isinstance(curve, list)):
+            raise TypeError("users or curve has a wrong type")
         calibrator = cls(epoch=epoch)
         calibrator._count = count
-        calibrator._learned_by_group.update(learned)
-        for row in rows:
-            observation = Observation(**dict(zip(columns, row, strict=True)))
-            if not judge(observation).learned:
-                raise ValueError(f"it holds a row that was never learned: {observation}")
-            calibrator._rows[observation.prediction] = observation
+        newest = state["newest"]
+        if isinstance(newest, list):
+            calibrator._newest = float(newest[0]), str(newest[1])
+        calibrator._nodes = {name: node_from(name, values) for name, values in nodes.items()}
+        calibrator._pool = Pool.from_state(pool)
+        calibrator._users = Users.from_state(users)
+        calibrator._curve = Curve(scores=tuple(curve[0]), alive=tuple(curve[1]))
         return calibrator
 
-    def _forget_oldest(self, group: str) -> None:
-        of_group = [row for row in self._rows.values() if row.group == group]
-        if len(of_group) > GROUP_WINDOW:
-            del self._rows[min(of_group, key=_age).prediction]
-        if len(self._rows) > POOL_WINDOW:
-            del self._rows[min(self._rows.values(), key=_age).prediction]
 
-
-def _age(observation: Observation) -> tuple[float, str]:
-    return observation.finished_at, observation.prediction
-
-
-def _strength(observation: Observation) -> tuple[float, bool, float, str]:
-    """Larger says more: a larger need than a smaller one, an exact row than a lower bound at the same place."""
-    return observation.need_bytes, observation.upper_bytes is not None, observation.finished_at, observation.group
+def replay(observations: Iterable[Observation], *, epoch: str = "1") -> Calibrator:
+    """The calibrator that learned these attempts in the order of their ends, each once: equal to one that was fed as they came."""
+    calibrator = Calibrator(epoch=epoch)
+    for observation in sorted({each.prediction: each for each in observations}.values(), key=lambda each: each.order):
+        calibrator.learn(observation)
+    return calibrator

@@ -36,8 +36,8 @@ def judge(observation: Observation) -> Outcome:
 
 def _judge_values(observation: Observation) -> Outcome | None:
     figures = {
-        "required_bytes": observation.required_bytes,
-        "device_bytes": observation.device_bytes,
+        "required_bytes": observation.subject.required_bytes,
+        "device_bytes": observation.subject.device_bytes,
         "lower_bytes": observation.lower_bytes,
     }
     if observation.upper_bytes is not None:
@@ -47,7 +47,7 @@ def _judge_values(observation: Observation) -> Outcome | None:
             return _refused(VALUE_INVALID, f"{name} is {value}; it must be a positive number of bytes")
     if not math.isfinite(observation.finished_at):
         return _refused(VALUE_INVALID, f"finished_at is {observation.finished_at}; it must be seconds since the epoch")
-    if not observation.prediction or not observation.group:
+    if not observation.prediction or not observation.subject.group:
         return _refused(VALUE_INVALID, "prediction and group must be named")
     if observation.upper_bytes is not None and observation.upper_bytes < observation.lower_bytes:
         return _refused(INTERVAL_INVALID, f"upper_bytes {observation.upper_bytes} is below lower_bytes {observation.lower_bytes}")
@@ -55,7 +55,7 @@ def _judge_values(observation: Observation) -> Outcome | None:
 
 
 def _judge_size(observation: Observation) -> Outcome | None:
-    need, required = observation.need_bytes, observation.required_bytes
+    need, required = observation.need_bytes, observation.subject.required_bytes
     figures = f"a need of {need / GIGABYTE:.2f} GB was observed where {required / GIGABYTE:.2f} GB was predicted"
     if observation.upper_bytes is not None and need < LOWEST_RATIO * required:
         return _refused(FAR_BELOW_PREDICTION, f"{figures}: is the document that of the job that ran?")

@@ -1,0 +1,76 @@
+"""Users whose jobs need more, or less, than they declare. Judged against their peers: when everybody is off, it is drift and not them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from statistics import median
+
+CLIP = 6.0
+LOWEST_GAIN = 0.15
+"""Of the moving average of a user's scores: it follows the last six or so jobs."""
+MIN_ROWS = 4
+SUSPECT_SCORE = 2.5
+PEER_ROWS = 40
+"""Newest rows of a framework that a user is judged against."""
+MIN_PEERS = 10
+PEER_SCORE = 1.5
+"""Median distance of the peers' scores from their levels above which everybody is off."""
+MOST_SUSPECTS = 0.2
+"""Share of the users above which suspicion says more about the levels than about them."""
+
+
+class Users:
+    """Moving averages of users' scores, and the newest scores of each framework."""
+
+    def __init__(self) -> None:
+        self._means: dict[str, tuple[int, float]] = {}
+        self._peers: dict[str, deque[tuple[str, float]]] = {}
+
+    def see(self, user: str, framework: str, score: float) -> None:
+        """Takes the score of an exact row."""
+        if user:
+            rows, mean = self._means.get(user, (0, 0.0))
+            gain = max(LOWEST_GAIN, 1 / (rows + 1))
+            self._means[user] = rows + 1, mean + gain * (min(max(score, -CLIP), CLIP) - mean)
+        self._peers.setdefault(framework, deque(maxlen=PEER_ROWS)).append((user, score))
+
+    def is_suspect(self, user: str, framework: str) -> bool:
+        """Whether the user's jobs lie far from their levels while those of the others do not."""
+        if not self._is_far(user):
+            return False
+        others = [abs(score) for peer, score in self._peers.get(framework, ()) if peer != user]
+        return len(others) >= MIN_PEERS and median(others) < PEER_SCORE
+
+    def kept_out_of_pool(self, present: Iterable[str]) -> frozenset[str]:
+        """Users whose rows would distort the pooled scores; none when there are too many of them."""
+        users = frozenset(present)
+        far = frozenset(user for user in self._means if self._is_far(user))
+        return far if len(far) <= MOST_SUSPECTS * max(1, len(users)) else frozenset()
+
+    def penalties(self) -> Mapping[str, float]:
+        """Mean score by user, of those that are far above: their own jobs are bounded by so much more when they are suspect."""
+        return {user: mean for user, (_, mean) in self._means.items() if self._is_far(user) and mean > 0}
+
+    def _is_far(self, user: str) -> bool:
+        rows, mean = self._means.get(user, (0, 0.0))
+        return rows >= MIN_ROWS and abs(mean) >= SUSPECT_SCORE
+
+    def state(self) -> dict[str, object]:
+        """Everything, as JSON can hold it."""
+        return {
+            "means": {user: list(pair) for user, pair in sorted(self._means.items())},
+            "peers": {name: [list(pair) for pair in rows] for name, rows in sorted(self._peers.items())},
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Mapping[str, list[object]]]) -> Users:
+        """The users whose `state` that was."""
+        users = cls()
+        for user, pair in state["means"].items():
+            rows, mean = pair
+            users._means[user] = int(str(rows)), float(str(mean))
+        for name, rows_of in state["peers"].items():
+            pairs = ((str(peer), float(str(score))) for peer, score in rows_of)  # type: ignore[misc]  # checked by unpacking
+            users._peers[name] = deque(pairs, maxlen=PEER_ROWS)
+        return users
