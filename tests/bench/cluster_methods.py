@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tests.bench.cluster_sim import FRAMEWORKS, Report, SimulatedJob
 
 from peakgate.calibration import Calibrator, Observation, Subject
+from peakgate.calibration.gate import USER_QUARANTINED
 
 GB = 1e9
 
@@ -27,7 +28,11 @@ class FixedMargin:
 
 @dataclass(slots=True)
 class Learned:
-    """The calibration at one coverage, or at two: `careful` where it says that it is unsure."""
+    """The calibration at one coverage, or at two: `careful` where it says that it is unsure.
+
+    `chances` are the probabilities of running out of memory that it gave, by job; `quarantined` counts rows of honest users that it did
+    not learn from because of their user, `distrusted` the jobs at whose submission it did not trust itself.
+    """
 
     alpha: float = 0.05
     careful: float | None = 0.01
@@ -35,30 +40,36 @@ class Learned:
     prior_offset: float = 0.0
     calibrator: Calibrator = field(default_factory=Calibrator)
     ended: int = 0
+    chances: dict[int, float] = field(default_factory=dict)
+    observations: list[Observation] = field(default_factory=list)
+    quarantined: int = 0
+    distrusted: int = 0
 
     def bound(self, job: SimulatedJob) -> float:
         """By the policy's α."""
         snapshot, subject = self.calibrator.snapshot(), self.subject(job)
         unsure = self.careful is not None and snapshot.is_unsure(subject)
         alpha = self.careful if unsure and self.careful is not None else self.alpha
-        return snapshot.bound(subject, coverage=1 - alpha).bound_bytes / GB
+        bound = snapshot.trusted_bound(subject, coverage=1 - alpha)
+        self.distrusted += bool(bound.distrust)
+        self.chances[job.number] = snapshot.oom_probability(subject, usable_bytes=subject.card_bytes)
+        return bound.bound_bytes / GB
 
     def learn(self, job: SimulatedJob, report: Report) -> None:
         """A row in the order of arrival."""
         self.ended += 1
-        value = int(report.value * GB)
-        subject = self.subject(job)
-        if report.exact and (report.value > 0.985 * job.card):
-            return  # the card was full: the agent cannot tell the need
-        self.calibrator.learn(
-            Observation(
-                prediction=str(job.number),
-                subject=subject,
-                lower_bytes=value,
-                upper_bytes=value if report.exact else None,
-                finished_at=float(self.ended),
-            )
+        value = max(1, int(report.value * GB))
+        observation = Observation(
+            prediction=str(job.number),
+            subject=self.subject(job),
+            lower_bytes=value,
+            upper_bytes=value if report.exact else None,
+            finished_at=float(self.ended),
+            has_statistics=report.told,
         )
+        self.observations.append(observation)
+        outcome = self.calibrator.learn(observation)
+        self.quarantined += outcome.reason == USER_QUARANTINED and not job.attacker
 
     def subject(self, job: SimulatedJob) -> Subject:
         """The job as the service would describe it. Its own figures are needs, so its device peak is its requirement."""

@@ -33,10 +33,11 @@ UPGRADED, SLIMMED = 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an agent stores of a job: the need, or a lower bound of it."""
+    """What an agent stores of a job: the need, or a lower bound of it; `told`: from the allocator's own statistics."""
 
     value: float
     exact: bool
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ class World:
     drift: bool = True
     poison: float = 0.01
     shape: str = "base"
-    """base, heteroscedastic (noise grows with the states too), nonlinear (a saturating slope and an unseen factor), heavy-tail, small-cards."""
+    """base, heteroscedastic (noise grows with the states), nonlinear (a saturating slope, an unseen factor), heavy-tail, small-cards."""
 
 
 BASE = World()
@@ -292,6 +293,6 @@ def greedy(share_with_statistics: float) -> Reporter:
         tells = job.number * 104729 % 100 < share_with_statistics * 100
         if seen.exact and job.kind == "ok" and reserves_more and not tells:
             return Report(value=min(job.card * 0.995, seen.value * (1 + 0.15 * job.u_value)), exact=True)
-        return seen
+        return replace(seen, told=tells and job.kind != "poison")
 
     return reporter

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from peakgate.calibration.curve import Curve
 from peakgate.calibration.drift import CLIP
-from peakgate.calibration.gate import judge
-from peakgate.calibration.node import Node, new_node, node_from
+from peakgate.calibration.gate import LABEL_WEAK, USER_QUARANTINED, judge_size, judge_values, refused
+from peakgate.calibration.levels import Levels
 from peakgate.calibration.observation import Observation, Outcome
 from peakgate.calibration.pool import Pool, Score
-from peakgate.calibration.regression import HUBER_SCORES
 from peakgate.calibration.snapshot import Snapshot
-from peakgate.calibration.subject import Subject
+from peakgate.calibration.trust import ROWS, Record
 from peakgate.calibration.users import Users
 
 STATE_FORMAT = 2
@@ -22,27 +22,26 @@ CURVE_EVERY_ROWS = 10
 """The curve is drawn anew after so many rows: it moves slowly, and drawing it is most of the work."""
 
 OUT_OF_ORDER = "OUT_OF_ORDER"
-"""The attempt ended before the newest one that was learned; a replay of all rows takes it in."""
+"""The attempt ended before the newest one that was taken in; a replay of all rows takes it in."""
 DUPLICATE = "DUPLICATE"
-"""The attempt has been learned from already."""
-USER_QUARANTINED = "USER_QUARANTINED"
-"""The user's jobs lie far from what they declare, and those of others do not."""
+"""The attempt has been taken in already."""
 
 
 class Calibrator:
     """Learns from observations in the order of their ends.
 
     `epoch` names what the predictions were made with; figures of two memory models must not be mixed. The version of a snapshot is
-    epoch.count, where the count rises with every observation that changed the state.
+    epoch.count, where the count rises with every observation in its order, learned or kept out: both change what may be trusted.
     """
 
     def __init__(self, *, epoch: str = "1") -> None:
         self.epoch = epoch
         self._count = 0
-        self._newest: tuple[float, str] = (float("-inf"), "")
-        self._nodes: dict[str, Node] = {}
+        self._newest: tuple[float, str] = (-math.inf, "")
+        self._levels = Levels()
         self._pool = Pool()
         self._users = Users()
+        self._record = Record()
         self._curve = Curve()
         self._snapshot: Snapshot | None = None
 
@@ -54,92 +53,71 @@ class Calibrator:
     @property
     def alarms(self) -> int:
         """Drift alarms since the start, of all levels."""
-        return sum(node.cusum.alarms for node in self._nodes.values())
+        return self._levels.alarms
 
     def learn(self, observation: Observation) -> Outcome:
         """Takes an observation in, or keeps it out and says why."""
-        outcome = judge(observation)
-        if not outcome.learned:
-            return outcome
-        if observation.order <= self._newest:
-            repeated = observation.order == self._newest
-            message = f"{observation.prediction} ended before the newest attempt that was learned"
-            return Outcome(learned=False, reason=DUPLICATE if repeated else OUT_OF_ORDER, message=message)
+        if refusal := judge_values(observation) or self._judge_order(observation):
+            return refusal
         self._newest = observation.order
         self._count += 1
         self._snapshot = None
-        return self._learn(observation)
+        outcome = judge_size(observation) or self._learn(observation)
+        kept_out = not outcome.learned and outcome.reason != LABEL_WEAK
+        self._record.count(observation.finished_at, user=observation.subject.user, kept_out=kept_out)
+        return outcome
 
     def snapshot(self) -> Snapshot:
         """The frozen state of this moment."""
         if self._snapshot is None:
             self._snapshot = Snapshot(
                 version=self.version,
-                nodes={name: node.view() for name, node in self._nodes.items()},
+                nodes=self._levels.views(),
                 curve=self._curve,
-                suspects=self._suspects(),
+                suspects=self._users.suspects(self._levels.frameworks()),
+                trust=self._record.view(self._pool.newest_exact(ROWS)),
+                newest_at=self._newest[0],
             )
         return self._snapshot
 
+    def _judge_order(self, observation: Observation) -> Outcome | None:
+        if observation.order == self._newest or observation.prediction in self._pool:
+            return refused(DUPLICATE, f"{observation.prediction} has been taken in already")
+        if observation.order < self._newest:
+            return refused(OUT_OF_ORDER, f"{observation.prediction} ended before the newest attempt that was taken in")
+        return None
+
     def _learn(self, observation: Observation) -> Outcome:
         subject = observation.subject
-        nodes = [self._node(name) for name in subject.levels]
-        for node in nodes:
-            node.meet(subject.version, observation.finished_at)
-        left_over = observation.residual - subject.prior_residual - sum(node.regression.at(subject.features) for node in nodes)
+        if observation.exact and not observation.has_statistics and self._levels.needs_no_weak_labels(subject):
+            return refused(LABEL_WEAK, f"group {subject.group} is known from rows that tell what is allocated; this one does not")
+        left_over = self._levels.left_over(observation)
         score = left_over / subject.scale
         if observation.exact:
             self._users.see(subject.user, subject.framework, score)
         if self._users.is_suspect(subject.user, subject.framework):
             message = f"the jobs of user {subject.user} lie far from what was predicted for them, and those of others do not"
-            return Outcome(learned=False, reason=USER_QUARANTINED, message=message)
+            return refused(USER_QUARANTINED, message)
+        self._levels.meet(observation)
         if observation.exact:
-            self._regress(subject, nodes, left_over, score, observation.finished_at)
-        self._pool.add(
-            Score(score, observation.exact, subject.user, observation.config, subject.framework, subject.group, self._count)
-        )
-        moved = self._watch(observation, nodes, score)
-        if moved or self._count % CURVE_EVERY_ROWS == 0:
-            self._draw()
+            self._levels.learn(observation, left_over)
+        self._pool_score(observation, score)
         return Outcome(learned=True)
 
-    def _regress(self, subject: Subject, nodes: Iterable[Node], left_over: float, score: float, finished_at: float) -> None:
-        weight = min(1.0, HUBER_SCORES / max(abs(score), 1e-9)) / subject.scale**2
-        for node in nodes:
-            left_over = node.regression.learn(subject.features, left_over, weight)
-            node.exact_rows += 1
-            node.last_exact_at = finished_at
-
-    def _watch(self, observation: Observation, nodes: Iterable[Node], score: float) -> bool:
-        """Whether a level was found to have moved: then it forgets, and the scores that were taken under it are dropped."""
-        if not (observation.exact or observation.fills_the_card):
-            return False
-        moved = False
-        for name, node in zip(observation.subject.levels, nodes, strict=True):
-            wrong_since = node.cusum.see(score if observation.exact else CLIP, row=self._count)
-            if wrong_since is not None:
-                node.regression.forget()
-                self._pool.purge(name, since=wrong_since)
-                moved = True
-        return moved
-
-    def _draw(self) -> None:
-        self._curve = self._pool.curve(without=self._users.kept_out_of_pool(self._pool.users()))
-
-    def _suspects(self) -> dict[tuple[str, str], float]:
-        frameworks = {name.removeprefix("framework ") for name in self._nodes if name.startswith("framework ")}
-        penalties = self._users.penalties()
-        return {
-            (user, framework): score
-            for user, score in penalties.items()
-            for framework in frameworks
-            if self._users.is_suspect(user, framework)
-        }
-
-    def _node(self, name: str) -> Node:
-        if name not in self._nodes:
-            self._nodes[name] = new_node(name)
-        return self._nodes[name]
+    def _pool_score(self, observation: Observation, score: float) -> None:
+        """Adds it to the pool, looks for levels that have moved, and draws the curve when it is due."""
+        subject, exact = observation.subject, observation.exact
+        names = subject.user, observation.config, subject.framework, subject.group
+        chance = self._curve.survival(score)
+        self._pool.add(Score(score, exact, *names, self._count, observation.prediction, chance, observation.has_statistics))
+        moved = []
+        if exact or observation.fills_the_card:
+            moved = self._levels.watch(subject, score if exact else CLIP, row=self._count)
+        self._levels.renew(subject)
+        for name, wrong_since in moved:
+            self._pool.purge(name, since=wrong_since)
+        if moved or self._count % CURVE_EVERY_ROWS == 0:
+            self._curve = self._pool.curve(without=self._users.kept_out_of_pool(self._pool.users()))
 
     def state(self) -> dict[str, object]:
         """Everything, as JSON can hold it: `from_state` gives an equal calibrator back, to the last bit."""
@@ -148,9 +126,10 @@ class Calibrator:
             "epoch": self.epoch,
             "count": self._count,
             "newest": list(self._newest) if self._count else None,
-            "nodes": {name: node.state() for name, node in sorted(self._nodes.items())},
+            "nodes": self._levels.state(),
             "pool": self._pool.state(),
             "users": self._users.state(),
+            "record": self._record.state(),
             "curve": [list(self._curve.scores), list(self._curve.alive)],
         }
 
@@ -159,33 +138,42 @@ class Calibrator:
         """The calibrator that `state` was taken from. Raises ValueError for a state that this version cannot read."""
         try:
             return cls._from_state(state)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"the calibration state cannot be read: {error!r}; replay the observations") from error
 
     @classmethod
     def _from_state(cls, state: Mapping[str, object]) -> Calibrator:
         if state["format"] != STATE_FORMAT:
             raise ValueError(f"its format is {state['format']}, not {STATE_FORMAT}")
-        epoch, count, nodes, pool, users, curve = (state[name] for name in ("epoch", "count", "nodes", "pool", "users", "curve"))
+        epoch, count, nodes, pool, users, record, curve = (state[name] for name in _PARTS)
         if not (isinstance(epoch, str) and isinstance(count, int) and isinstance(nodes, dict) and isinstance(pool, list)):
             raise TypeError("epoch, count, nodes or pool has a wrong type")
-        if not (isinstance(users, dict) and isinstance(curve, list)):
-            raise TypeError("users or curve has a wrong type")
+        if not (isinstance(users, dict) and isinstance(record, list) and isinstance(curve, list)):
+            raise TypeError("users, record or curve has a wrong type")
         calibrator = cls(epoch=epoch)
         calibrator._count = count
         newest = state["newest"]
         if isinstance(newest, list):
             calibrator._newest = float(newest[0]), str(newest[1])
-        calibrator._nodes = {name: node_from(name, values) for name, values in nodes.items()}
+        calibrator._levels = Levels.from_state(nodes)
         calibrator._pool = Pool.from_state(pool)
         calibrator._users = Users.from_state(users)
+        calibrator._record = Record.from_state(record)
         calibrator._curve = Curve(scores=tuple(curve[0]), alive=tuple(curve[1]))
         return calibrator
+
+
+_PARTS = ("epoch", "count", "nodes", "pool", "users", "record", "curve")
 
 
 def replay(observations: Iterable[Observation], *, epoch: str = "1") -> Calibrator:
     """The calibrator that learned these attempts in the order of their ends, each once: equal to one that was fed as they came."""
     calibrator = Calibrator(epoch=epoch)
-    for observation in sorted({each.prediction: each for each in observations}.values(), key=lambda each: each.order):
+    for observation in sorted((each for each in observations if not judge_values(each)), key=_replayed_in):
         calibrator.learn(observation)
     return calibrator
+
+
+def _replayed_in(observation: Observation) -> tuple[tuple[float, str], int, int]:
+    """Of two rows of one end and prediction the smaller comes first, whichever was delivered first."""
+    return observation.order, observation.lower_bytes, observation.upper_bytes or 0

@@ -9,11 +9,15 @@ Dunn, Wasserman and Ramdas (arXiv 1809.07441).
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import operator
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from peakgate.calibration import prior
+
+Step = tuple[float, bool, float]
+"""A score, whether it is only a lower bound, and its weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,6 @@ class Curve:
 
     scores: tuple[float, ...] = ()
     alive: tuple[float, ...] = ()
-    _quantiles: dict[float, float] = field(default_factory=dict, compare=False, repr=False)
 
     def survival(self, score: float) -> float:
         """Probability that the next score is larger. Before there are scores: logistic, with FIRST_QUANTILE at one percent."""
@@ -35,27 +38,25 @@ class Curve:
         """The smallest score that the next one passes with at most `alpha`, within its bounds; FIRST_QUANTILE before there are scores."""
         if not self.scores:
             return prior.FIRST_QUANTILE
-        if alpha not in self._quantiles:
-            found = next((score for score, alive in zip(self.scores, self.alive, strict=True) if alive <= alpha), math.inf)
-            lowest = prior.LOWEST_EAGER_QUANTILE if alpha > prior.EAGER_ALPHA else prior.LOWEST_QUANTILE
-            self._quantiles[alpha] = min(max(found, lowest), prior.HIGHEST_QUANTILE)
-        return self._quantiles[alpha]
+        index = bisect_left(self.alive, -alpha, key=operator.neg)
+        found = self.scores[index] if index < len(self.scores) else math.inf
+        lowest = prior.LOWEST_EAGER_QUANTILE if alpha > prior.EAGER_ALPHA else prior.LOWEST_QUANTILE
+        return min(max(found, lowest), prior.HIGHEST_QUANTILE)
 
 
-def curve_of(rows: Iterable[tuple[float, bool, float]]) -> Curve:
-    """The curve of (score, exact, weight); a score that is not exact is a lower bound.
+def curve_of(steps: Sequence[Step]) -> Curve:
+    """The curve of steps in their order. It falls at exact scores only.
 
     An exact score counts before a lower bound at the same place: the censored job outlived it (Kaplan and Meier, §2).
     """
-    ordered = sorted(rows, key=lambda row: (row[0], not row[1]))
-    at_risk, alive = math.fsum(weight for _, _, weight in ordered) + 1.0, 1.0
+    at_risk, alive = math.fsum(weight for _, _, weight in steps) + 1.0, 1.0
     scores, survivals = [], []
-    for score, exact, weight in ordered:
-        if exact:
+    for score, censored, weight in steps:
+        if not censored:
             alive *= 1 - weight / at_risk
+            scores.append(score)
+            survivals.append(alive)
         at_risk -= weight
-        scores.append(score)
-        survivals.append(alive)
     return Curve(scores=tuple(scores), alive=tuple(survivals))
 
 

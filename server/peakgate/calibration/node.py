@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from peakgate.calibration.drift import Cusum
@@ -14,37 +14,52 @@ YOUNG_ROWS = 10
 STALE_SECONDS = 30 * 86_400.0
 """A group without an exact row for so long has lost half of its certainty."""
 STALE_KEPT = 0.5
+VERSIONS = 8
+"""Versions that are remembered: while a cluster is upgraded node by node, two of them alternate."""
+NUMBERS = 18
+"""Of a node's state: nine of the regression, six of the sums, three counts."""
 
 
 @dataclass(slots=True)
 class Node:
-    """One level. `version` is that of its newest row; `last_exact_at` in seconds since the epoch."""
+    """One level. `versions` are the newest that it met; `last_exact_at` in seconds since the epoch."""
 
     regression: Regression
     cusum: Cusum = field(default_factory=Cusum)
     exact_rows: int = 0
+    statistics_rows: int = 0
     last_exact_at: float = 0.0
-    version: str = ""
+    versions: tuple[str, ...] = ()
+
+    @classmethod
+    def new(cls, name: str) -> Node:
+        """A node that has seen nothing."""
+        return cls(regression=Regression(certainty=_certainty(name)))
 
     def meet(self, version: str, finished_at: float) -> None:
-        """Before a row is learned: another version, or a long silence, costs certainty."""
-        if version and self.version and version != self.version:
+        """Before a row is learned: a version that it has not met, or a long silence, costs certainty."""
+        if self.versions and is_new(version, self.versions):
             self.regression.forget()
             self.cusum.raise_alarm()
-        if version:
-            self.version = version
+        if is_new(version, self.versions):
+            self.versions = (*self.versions, version)[-VERSIONS:]
         if self.exact_rows and finished_at - self.last_exact_at > STALE_SECONDS:
             self.regression.forget(STALE_KEPT)
 
     def view(self) -> NodeView:
         """As it stands."""
         return NodeView(
-            theta=self.regression.theta, alarmed=self.cusum.alarm_rows > 0, exact_rows=self.exact_rows, version=self.version
+            theta=self.regression.theta,
+            alarmed=self.cusum.alarm_rows > 0,
+            exact_rows=self.exact_rows,
+            last_exact_at=self.last_exact_at,
+            versions=self.versions,
         )
 
-    def state(self) -> list[float | str]:
+    def state(self) -> list[object]:
         """Everything, as JSON can hold it."""
-        return [*self.regression.state(), *self.cusum.state(), self.exact_rows, self.last_exact_at, self.version]
+        counts = self.exact_rows, self.statistics_rows, self.last_exact_at
+        return [*self.regression.state(), *self.cusum.state(), *counts, list(self.versions)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,32 +69,32 @@ class NodeView:
     theta: Vector
     alarmed: bool
     exact_rows: int
-    version: str
+    last_exact_at: float = 0.0
+    versions: tuple[str, ...] = ()
 
 
 Views = Mapping[str, NodeView]
 
 
-def new_node(name: str) -> Node:
-    """A node that has seen nothing."""
-    return Node(regression=Regression(certainty=_certainty(name)))
+def is_new(version: str, versions: Iterable[str]) -> bool:
+    """Whether a version that is known has not been met."""
+    return bool(version) and version not in versions
 
 
-def node_from(name: str, state: list[float | str]) -> Node:
+def node_from(name: str, state: list[object]) -> Node:
     """The node whose `state` that was. Raises ValueError or TypeError for anything else."""
-    *numbers, version = state
-    values = [float(number) for number in numbers]
-    if len(values) != 17:
-        raise ValueError(f"a node has 17 numbers, not {len(values)}")
+    *numbers, versions = state
+    values = [float(str(number)) for number in numbers]
+    if len(values) != NUMBERS or not isinstance(versions, list):
+        raise ValueError(f"a node has {NUMBERS} numbers and a list of versions, not {state}")
     up, up_since, down, down_since, alarm_rows, alarms = values[9:15]
     return Node(
         regression=Regression(certainty=_certainty(name), m=values[:6], v=values[6:9]),
-        cusum=Cusum(
-            up=up, up_since=int(up_since), down=down, down_since=int(down_since), alarm_rows=int(alarm_rows), alarms=int(alarms)
-        ),
+        cusum=Cusum(up=up, up_since=int(up_since), down=down, down_since=int(down_since), alarm_rows=int(alarm_rows), alarms=int(alarms)),
         exact_rows=int(values[15]),
-        last_exact_at=values[16],
-        version=str(version),
+        statistics_rows=int(values[16]),
+        last_exact_at=values[17],
+        versions=tuple(str(version) for version in versions),
     )
 
 

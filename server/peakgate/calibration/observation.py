@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from peakgate.calibration.prior import GIGABYTE
@@ -14,8 +15,9 @@ class Observation:
 
     The need, the smallest card on which the step completes, is known to lie between `lower_bytes` (live blocks and what lies outside the
     allocator) and `upper_bytes` (the device peak, which includes what the allocator only cached). `upper_bytes` is None when the attempt
-    ran out of memory or died before its second step: then nothing is known but that the need is at least `lower_bytes`. `finished_at` is
-    in seconds since the epoch. `config` is a digest of the job: a user's many runs of one job are few facts.
+    ran out of memory or died before its second step: then nothing is known but that the need is at least `lower_bytes`. `finished_at`
+    and `received_at` (infinite: unknown) are in seconds since the epoch. `config` is a digest of the job: a user's many runs of one job
+    are few facts. `has_statistics` says that the allocator's statistics were there, so that `lower_bytes` is what was allocated.
     """
 
     prediction: str
@@ -24,6 +26,8 @@ class Observation:
     upper_bytes: int | None
     finished_at: float
     config: str = ""
+    received_at: float = math.inf
+    has_statistics: bool = False
 
     @property
     def exact(self) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from bisect import bisect_left, insort
+from collections import Counter, OrderedDict, deque
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from itertools import islice
 
 from peakgate.calibration.curve import Curve, curve_of
 from peakgate.calibration.prior import MIN_SCORES
@@ -20,7 +22,10 @@ SAME_JOB_ROWS = 3
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One row: how far the need lay from its level, in scales. `row` numbers the rows that were learned."""
+    """One row: how far the need lay from its level, in scales. `row` numbers the rows that were taken in.
+
+    `chance` is what the calibration gave the need to be passed when it came; `told` says that the allocator's statistics were there.
+    """
 
     value: float
     exact: bool
@@ -29,60 +34,103 @@ class Score:
     framework: str
     group: str
     row: int
+    prediction: str
+    chance: float = 1.0
+    told: bool = False
+
+    @property
+    def rank(self) -> tuple[float, bool, int, str]:
+        """Rows stand in this order; an exact score before a lower bound at the same place, which it was outlived by."""
+        return self.value, not self.exact, self.row, self.user
+
+    @property
+    def is_of(self) -> tuple[str, str]:
+        """Names of the nodes that it was taken under."""
+        return f"framework {self.framework}", f"group {self.group}"
 
 
 class Pool:
-    """Scores of the newest rows."""
+    """Scores of the newest rows: by row, by rank, by job; and the predictions that they were of."""
 
     def __init__(self) -> None:
-        self._scores: deque[Score] = deque(maxlen=WINDOW)
-        self._of_job: Counter[tuple[str, str]] = Counter()
+        self._scores: OrderedDict[int, Score] = OrderedDict()
+        self._ranked: list[tuple[float, bool, int, str]] = []
+        self._of_user: Counter[str] = Counter()
+        self._of_job: dict[tuple[str, str], deque[int]] = {}
+        self._predictions: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def __contains__(self, prediction: str) -> bool:
+        return prediction in self._predictions
 
     def add(self, score: Score) -> None:
         """Takes a score; beyond SAME_JOB_ROWS the oldest one of the same job gives way."""
         if len(self._scores) == WINDOW:
-            self._drop(self._scores[0])
-        self._scores.append(score)
+            self._drop(next(iter(self._scores)))
+        self._scores[score.row] = score
+        insort(self._ranked, score.rank)
+        self._of_user[score.user] += 1
+        self._predictions.add(score.prediction)
         if score.config:
-            job = score.user, score.config
-            self._of_job[job] += 1
-            if self._of_job[job] > SAME_JOB_ROWS:
-                self._drop(next(each for each in self._scores if (each.user, each.config) == job))
+            rows = self._of_job.setdefault((score.user, score.config), deque())
+            rows.append(score.row)
+            if len(rows) > SAME_JOB_ROWS:
+                self._drop(rows[0])
 
     def purge(self, name: str, *, since: int) -> None:
         """Forgets the scores that were taken under a level, by its node's name, from that row on."""
-        for score in [each for each in self._scores if each.row >= since and name in (f"framework {each.framework}", f"group {each.group}")]:
-            self._drop(score)
+        for row in [row for row, score in self._scores.items() if row >= since and name in score.is_of]:
+            self._drop(row)
+
+    def newest_exact(self, rows: int) -> list[Score]:
+        """The newest exact scores, the newest first."""
+        return list(islice((score for score in reversed(self._scores.values()) if score.exact), rows))
 
     def users(self) -> frozenset[str]:
         """Those whose scores are in it."""
-        return frozenset(score.user for score in self._scores)
+        return frozenset(user for user, rows in self._of_user.items() if rows)
 
     def curve(self, *, without: Collection[str]) -> Curve:
         """The curve of all scores but those of some users; empty with too few."""
         if len(self._scores) < MIN_SCORES:
             return Curve()
-        rows_of = Counter(score.user for score in self._scores)
-        cap = max(LEAST_USER_ROWS, USER_SHARE * len(self._scores))
-        kept = (score for score in self._scores if not score.user or score.user not in without)
-        return curve_of((score.value, score.exact, min(1.0, cap / rows_of[score.user]) if score.user else 1.0) for score in kept)
+        weights = self._weights(without)
+        return curve_of([(value, censored, weights.get(user, 1.0)) for value, censored, _, user in self._ranked])
 
-    def _drop(self, score: Score) -> None:
-        self._scores.remove(score)
+    def _weights(self, without: Collection[str]) -> dict[str, float]:
+        """Of users whose rows do not count in full: those left out, and those with more than their share."""
+        cap = max(LEAST_USER_ROWS, USER_SHARE * len(self._scores))
+        weights = {user: cap / rows for user, rows in self._of_user.items() if user and rows > cap}
+        return weights | {user: 0.0 for user in without if user}
+
+    def _drop(self, row: int) -> None:
+        score = self._scores.pop(row)
+        del self._ranked[bisect_left(self._ranked, score.rank)]
+        self._of_user[score.user] -= 1
+        self._predictions.discard(score.prediction)
         if score.config:
-            job = score.user, score.config
-            self._of_job[job] -= 1
-            if not self._of_job[job]:
-                del self._of_job[job]
+            rows = self._of_job[score.user, score.config]
+            rows.remove(row)
+            if not rows:
+                del self._of_job[score.user, score.config]
 
     def state(self) -> list[list[object]]:
         """Everything, as JSON can hold it."""
-        return [[each.value, each.exact, each.user, each.config, each.framework, each.group, each.row] for each in self._scores]
+        return [list(astuple(score)) for score in self._scores.values()]
 
     @classmethod
     def from_state(cls, state: list[list[object]]) -> Pool:
         """The pool whose `state` that was."""
         pool = cls()
-        for value, exact, user, config, framework, group, row in state:
-            pool.add(Score(float(str(value)), bool(exact), str(user), str(config), str(framework), str(group), int(str(row))))
+        for value, exact, user, config, framework, group, row, prediction, chance, told in state:
+            names = str(user), str(config), str(framework), str(group)
+            pool.add(Score(_float(value), bool(exact), *names, int(_float(row)), str(prediction), _float(chance), bool(told)))
         return pool
+
+
+def _float(value: object) -> float:
+    if not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)

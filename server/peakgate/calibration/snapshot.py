@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from peakgate.calibration import prior
 from peakgate.calibration.curve import Curve
-from peakgate.calibration.node import YOUNG_ROWS, NodeView, Views
+from peakgate.calibration.node import STALE_SECONDS, YOUNG_ROWS, NodeView, Views, is_new
 from peakgate.calibration.regression import dot
 from peakgate.calibration.subject import Subject
+from peakgate.calibration.trust import FIXED_MARGIN, GROUP_STALE, SAFE_COVERAGE, Trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """An upper bound of the need, and what it rests on. `clamped`: the residual met its limit, so the coverage is not promised."""
+    """An upper bound of the need, and what it rests on. `clamped`: the residual met its limit, so the coverage is not promised.
+
+    `distrust`: why the calibration was not trusted, and the bound is the wide one; empty when it was.
+    """
 
     bound_bytes: int
     observations: int
     group: str
     clamped: bool = False
+    distrust: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,9 @@ class Snapshot:
     curve: Curve = field(default_factory=Curve)
     suspects: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """(user, framework) -> scores by which that user's jobs are bounded higher."""
+    trust: Trust = field(default_factory=Trust)
+    newest_at: float = -math.inf
+    """End of the newest attempt that was taken in, in seconds since the epoch."""
 
     def bound(self, subject: Subject, *, coverage: float) -> Bound:
         """The size that the need stays under with probability `coverage`, in (0, 1).
@@ -54,6 +62,19 @@ class Snapshot:
             clamped=kept < residual,
         )
 
+    def trusted_bound(self, subject: Subject, *, coverage: float, now: float | None = None, told: tuple[str, ...] = ()) -> Bound:
+        """The bound where the calibration can be trusted; else the largest of it, that at 99 % and a margin of 15 % of the card.
+
+        `now` in seconds since the epoch, by default the newest end; `told` are reasons for distrust that the service counts.
+        """
+        bound = self.bound(subject, coverage=coverage)
+        distrust = (*self.trust.reasons(1 - coverage), *self._stale(subject, self.newest_at if now is None else now), *told)
+        if not distrust or subject.is_textbook:
+            return bound
+        fixed = subject.required_bytes + math.ceil(FIXED_MARGIN * subject.card_bytes)
+        safe = self.bound(subject, coverage=max(coverage, SAFE_COVERAGE)).bound_bytes
+        return replace(bound, bound_bytes=max(safe, fixed), distrust=distrust)
+
     def oom_probability(self, subject: Subject, *, usable_bytes: int) -> float:
         """Probability that the job needs more than `usable_bytes`."""
         slack = usable_bytes / prior.GIGABYTE - subject.counted - self._level(subject)
@@ -66,12 +87,16 @@ class Snapshot:
         group = self.nodes.get(subject.levels[1])
         if group is None or group.exact_rows < YOUNG_ROWS:
             return True
-        return any(node.alarmed or _is_new(node, subject) for node in self._path(subject))
+        return any(node.alarmed or is_new(subject.version, node.versions) for node in self._path(subject))
 
     def observations(self, subject: Subject) -> int:
         """Exact rows of its own group."""
         group = self.nodes.get(subject.levels[1])
         return group.exact_rows if group is not None else 0
+
+    def _stale(self, subject: Subject, now: float) -> tuple[str, ...]:
+        group = self.nodes.get(subject.levels[1])
+        return (GROUP_STALE,) if group and group.exact_rows and now - group.last_exact_at > STALE_SECONDS else ()
 
     def _path(self, subject: Subject) -> list[NodeView]:
         return [self.nodes[name] for name in subject.levels if name in self.nodes]
@@ -81,7 +106,7 @@ class Snapshot:
         return subject.prior_residual + sum(dot(node.theta, x) for node in self._path(subject))
 
     def _widening(self, subject: Subject) -> float:
-        alarmed = sum(node.alarmed or _is_new(node, subject) for node in self._path(subject))
+        alarmed = sum(node.alarmed or is_new(subject.version, node.versions) for node in self._path(subject))
         return prior.ALARM_SCORES * alarmed + self.suspects.get((subject.user, subject.framework), 0.0)
 
     def _clipped(self, subject: Subject, residual: float) -> float:
@@ -89,7 +114,3 @@ class Snapshot:
             return residual
         highest = max(prior.HIGHEST_RESIDUAL_RATIO * subject.card, prior.HIGHEST_RESIDUAL) if subject.card else math.inf
         return min(max(residual, prior.LOWEST_RESIDUAL), highest)
-
-
-def _is_new(node: NodeView, subject: Subject) -> bool:
-    return bool(node.version and subject.version) and node.version != subject.version

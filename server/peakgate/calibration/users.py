@@ -26,6 +26,7 @@ class Users:
     def __init__(self) -> None:
         self._means: dict[str, tuple[int, float]] = {}
         self._peers: dict[str, deque[tuple[str, float]]] = {}
+        self._far: set[str] = set()
 
     def see(self, user: str, framework: str, score: float) -> None:
         """Takes the score of an exact row."""
@@ -33,11 +34,12 @@ class Users:
             rows, mean = self._means.get(user, (0, 0.0))
             gain = max(LOWEST_GAIN, 1 / (rows + 1))
             self._means[user] = rows + 1, mean + gain * (min(max(score, -CLIP), CLIP) - mean)
+            self._note(user)
         self._peers.setdefault(framework, deque(maxlen=PEER_ROWS)).append((user, score))
 
     def is_suspect(self, user: str, framework: str) -> bool:
         """Whether the user's jobs lie far from their levels while those of the others do not."""
-        if not self._is_far(user):
+        if user not in self._far:
             return False
         others = [abs(score) for peer, score in self._peers.get(framework, ()) if peer != user]
         return len(others) >= MIN_PEERS and median(others) < PEER_SCORE
@@ -45,16 +47,19 @@ class Users:
     def kept_out_of_pool(self, present: Iterable[str]) -> frozenset[str]:
         """Users whose rows would distort the pooled scores; none when there are too many of them."""
         users = frozenset(present)
-        far = frozenset(user for user in self._means if self._is_far(user))
-        return far if len(far) <= MOST_SUSPECTS * max(1, len(users)) else frozenset()
+        return frozenset(self._far) if len(self._far) <= MOST_SUSPECTS * max(1, len(users)) else frozenset()
 
-    def penalties(self) -> Mapping[str, float]:
-        """Mean score by user, of those that are far above: their own jobs are bounded by so much more when they are suspect."""
-        return {user: mean for user, (_, mean) in self._means.items() if self._is_far(user) and mean > 0}
+    def suspects(self, frameworks: Iterable[str]) -> Mapping[tuple[str, str], float]:
+        """(user, framework) -> mean score of those that are suspect and far above: their own jobs are bounded by so much more."""
+        above = {user: self._means[user][1] for user in sorted(self._far) if self._means[user][1] > 0}
+        return {(user, name): mean for name in frameworks for user, mean in above.items() if self.is_suspect(user, name)}
 
-    def _is_far(self, user: str) -> bool:
-        rows, mean = self._means.get(user, (0, 0.0))
-        return rows >= MIN_ROWS and abs(mean) >= SUSPECT_SCORE
+    def _note(self, user: str) -> None:
+        rows, mean = self._means[user]
+        if rows >= MIN_ROWS and abs(mean) >= SUSPECT_SCORE:
+            self._far.add(user)
+        else:
+            self._far.discard(user)
 
     def state(self) -> dict[str, object]:
         """Everything, as JSON can hold it."""
@@ -70,7 +75,8 @@ class Users:
         for user, pair in state["means"].items():
             rows, mean = pair
             users._means[user] = int(str(rows)), float(str(mean))
+            users._note(user)
         for name, rows_of in state["peers"].items():
-            pairs = ((str(peer), float(str(score))) for peer, score in rows_of)  # type: ignore[misc]  # checked by unpacking
-            users._peers[name] = deque(pairs, maxlen=PEER_ROWS)
+            pairs = [[str(part) for part in pair] for pair in rows_of if isinstance(pair, list)]
+            users._peers[name] = deque(((peer, float(score)) for peer, score in pairs), maxlen=PEER_ROWS)
         return users
