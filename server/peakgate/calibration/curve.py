@@ -45,7 +45,7 @@ class Curve:
 
 
 def curve_of(steps: Sequence[Step]) -> Curve:
-    """The curve of steps in their order. It falls at exact scores only.
+    """The curve of steps in their order. It falls at exact scores only, and starts at the first of all.
 
     An exact score counts before a lower bound at the same place: the censored job outlived it (Kaplan and Meier, §2).
     """
@@ -54,6 +54,7 @@ def curve_of(steps: Sequence[Step]) -> Curve:
     for score, censored, weight in steps:
         if not censored:
             alive *= 1 - weight / at_risk
+        if not censored or not scores:
             scores.append(score)
             survivals.append(alive)
         at_risk -= weight
