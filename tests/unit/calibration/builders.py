@@ -50,14 +50,23 @@ def an_observation(need_gb: float = 40.0, *, at: float = 1.0, prediction: str = 
     )
 
 
-def a_history(rows: int, *, seed: int = 1, shift_gb: float = 0.0, start: int = 1, told: bool = False, **described: Unpack[Described]) -> list[Observation]:
-    """Attempts of several users that needed what was predicted, give or take a scale; every tenth ran out of memory early."""
+def a_history(
+    rows: int,
+    *,
+    seed: int = 1,
+    shift_gb: float = 0.0,
+    scatter: float = 1.0,
+    start: int = 1,
+    told: bool = False,
+    **described: Unpack[Described],
+) -> list[Observation]:
+    """Attempts of twelve users that needed what was predicted, give or take a scale; every tenth died early."""
     draw = random.Random(seed)
     history = []
     for index in range(start, start + rows):
         described_row: Described = {"user": f"user-{index % 12}", **described}
         subject = a_subject(required_gb=draw.uniform(20, 60), activations_gb=draw.uniform(2, 15), **described_row)
-        need_bytes = subject.required_bytes + round((shift_gb + draw.gauss(0, 1) * subject.scale) * GB)
+        need_bytes = subject.required_bytes + round((shift_gb + draw.gauss(0, scatter) * subject.scale) * GB)
         exact = index % 10 != 0
         lower_bytes = need_bytes if exact else need_bytes // 2
         history.append(
