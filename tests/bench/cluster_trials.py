@@ -89,7 +89,8 @@ class Trial:
         }
 
     def _miss(self, numbers: Iterator[int]) -> float:
-        found = [self.run.jobs[number].need > self.run.bounds[number] for number in numbers]
+        jobs = self.run.jobs
+        found = [jobs[number].need > self.run.bounds[number] for number in numbers if not jobs[number].attacker]
         return sum(found) / max(1, len(found))
 
     def _upgraded(self) -> Iterator[int]:

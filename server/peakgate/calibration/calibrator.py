@@ -74,6 +74,7 @@ class Calibrator:
                 version=self.version,
                 nodes=self._levels.views(),
                 curve=self._curve,
+                leanings=self._users.leanings(),
                 suspects=self._users.suspects(self._levels.frameworks()),
                 trust=self._record.view(self._pool.newest_exact(ROWS)),
                 newest_at=self._newest[0],
@@ -92,16 +93,18 @@ class Calibrator:
         if observation.exact and not observation.has_statistics and self._levels.needs_no_weak_labels(subject):
             return refused(LABEL_WEAK, f"group {subject.group} is known from rows that tell what is allocated; this one does not")
         left_over = self._levels.left_over(observation)
-        score = left_over / subject.scale
         if observation.exact:
-            self._users.see(subject.user, subject.framework, score)
+            self._users.see(subject.user, subject.framework, left_over / subject.scale)
         if self._users.is_suspect(subject.user, subject.framework):
             message = f"the jobs of user {subject.user} lie far from what was predicted for them, and those of others do not"
             return refused(USER_QUARANTINED, message)
         self._levels.meet(observation)
+        leaning = self._users.leaning(subject.user)
+        left_over -= leaning * subject.scale
         if observation.exact:
-            self._levels.learn(observation, left_over)
-        self._pool_score(observation, score)
+            rest = self._levels.learn(observation, left_over)
+            self._users.settle(subject.user, leaning + rest / subject.scale)
+        self._pool_score(observation, left_over / subject.scale)
         return Outcome(learned=True)
 
     def _pool_score(self, observation: Observation, score: float) -> None:

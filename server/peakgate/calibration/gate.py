@@ -27,6 +27,8 @@ CARD_FULL = "CARD_FULL"
 """The card was full and the job alive: the allocator took what there was, which says nothing of the need."""
 USER_QUARANTINED = "USER_QUARANTINED"
 """The user's jobs lie far from what they declare, and those of others do not."""
+NO_RESIDUAL = "NO_RESIDUAL"
+"""The textbook's accounting leaves the runtime out: there is nothing to learn for others."""
 LABEL_WEAK = "LABEL_WEAK"
 """The row does not tell what was allocated, and the group has enough rows that do."""
 
@@ -75,9 +77,11 @@ def _judge_time(observation: Observation) -> Outcome | None:
 
 
 def _judge_names(observation: Observation) -> Outcome | None:
-    if observation.prediction and observation.subject.group:
-        return None
-    return refused(VALUE_INVALID, "prediction and group must be named")
+    if not (observation.prediction and observation.subject.group):
+        return refused(VALUE_INVALID, "prediction and group must be named")
+    if observation.subject.is_textbook:
+        return refused(NO_RESIDUAL, "the prediction is the textbook's, which leaves the runtime out")
+    return None
 
 
 def judge_size(observation: Observation) -> Outcome | None:

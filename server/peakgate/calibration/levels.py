@@ -40,8 +40,8 @@ class Levels:
         group = self._nodes.get(subject.levels[1])
         return group is not None and group.statistics_rows >= MIN_STATISTICS_ROWS
 
-    def learn(self, observation: Observation, left_over: float) -> None:
-        """Moves the levels by an exact row, the framework first: each takes what the one above left over."""
+    def learn(self, observation: Observation, left_over: float) -> float:
+        """Moves the levels by an exact row, the framework first: each takes what the one above left over. Returns what they leave over."""
         subject = observation.subject
         score = left_over / subject.scale
         weight = min(1.0, HUBER_SCORES / max(abs(score), 1e-9)) / subject.scale**2
@@ -50,6 +50,7 @@ class Levels:
             node.exact_rows += 1
             node.statistics_rows += observation.has_statistics
             node.last_exact_at = observation.finished_at
+        return left_over
 
     def meet(self, observation: Observation) -> None:
         """Before a row is learned: a new version, or a long silence, costs certainty."""

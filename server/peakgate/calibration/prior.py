@@ -29,8 +29,8 @@ MIN_SCORES = 60
 LOWEST_QUANTILE = 1.5
 LOWEST_EAGER_QUANTILE = 0.0
 EAGER_ALPHA = 0.02
-"""Above this α a bound may come down to its level: 2000 networks measured on one GPU scatter by a tenth of a scale (tests/bench/measured.py).
-Below it a floor stands in for what few scores cannot show."""
+"""Above this α a bound may come down to its level: 2000 networks measured on one GPU scatter by a tenth of a scale
+(tests/bench/measured.py). Below it a floor stands in for what few scores cannot show."""
 HIGHEST_QUANTILE = 8.0
 
 LOWEST_RESIDUAL = 0.3

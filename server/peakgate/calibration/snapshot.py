@@ -30,14 +30,16 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Nodes by name, users under suspicion, one pooled curve. Without observations: the prior.
+    """Nodes by name, users with their leanings, one pooled curve. Without observations: the prior.
 
-    need = counted + residual; residual = prior + Σ θ·x + scale · score, where the score follows the curve.
+    need = counted + residual; residual = prior + Σ θ·x + scale · (leaning + score), where the score follows the curve.
     """
 
     version: str = "0.0"
     nodes: Views = field(default_factory=dict)
     curve: Curve = field(default_factory=Curve)
+    leanings: Mapping[str, float] = field(default_factory=dict)
+    """Scales by which the jobs of a user need more than others of their levels."""
     suspects: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """(user, framework) -> scores by which that user's jobs are bounded higher."""
     trust: Trust = field(default_factory=Trust)
@@ -102,8 +104,11 @@ class Snapshot:
         return [self.nodes[name] for name in subject.levels if name in self.nodes]
 
     def _level(self, subject: Subject) -> float:
+        if subject.is_textbook:
+            return subject.prior_residual
         x = subject.features
-        return subject.prior_residual + sum(dot(node.theta, x) for node in self._path(subject))
+        learned = sum(dot(node.theta, x) for node in self._path(subject))
+        return subject.prior_residual + learned + self.leanings.get(subject.user, 0.0) * subject.scale
 
     def _widening(self, subject: Subject) -> float:
         alarmed = sum(node.alarmed or is_new(subject.version, node.versions) for node in self._path(subject))

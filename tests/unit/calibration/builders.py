@@ -21,7 +21,12 @@ class Described(TypedDict, total=False):
 
 
 def a_subject(
-    *, required_gb: float = 40.0, runtime_gb: float = 2.0, activations_gb: float = 10.0, card_gb: float = 80.0, **described: Unpack[Described]
+    *,
+    required_gb: float = 40.0,
+    runtime_gb: float = 2.0,
+    activations_gb: float = 10.0,
+    card_gb: float = 80.0,
+    **described: Unpack[Described],
 ) -> Subject:
     """A job that is predicted to need 40 GB of an 80 GB card, 2 GB of them for the runtime and 10 GB for activations."""
     required_bytes, runtime_bytes = round(required_gb * GB), round(runtime_gb * GB)
@@ -38,7 +43,9 @@ def a_subject(
     )
 
 
-def an_observation(need_gb: float = 40.0, *, at: float = 1.0, prediction: str = "", of: Subject | None = None, exact: bool = True) -> Observation:
+def an_observation(
+    need_gb: float = 40.0, *, at: float = 1.0, prediction: str = "", of: Subject | None = None, exact: bool = True
+) -> Observation:
     """The attempt that ended `at` and needed this much, or at least this much."""
     need_bytes = round(need_gb * GB)
     return Observation(

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from peakgate.calibration import prior
 from peakgate.calibration.curve import Curve, Step, curve_of
 
-STEPS = st.lists(st.tuples(st.floats(-10, 30).map(lambda score: round(score, 1)), st.booleans(), st.floats(0.05, 1)), min_size=1, max_size=40)
+STEPS = st.lists(
+    st.tuples(st.floats(-10, 30).map(lambda score: round(score, 1)), st.booleans(), st.floats(0.05, 1)), min_size=1, max_size=40
+)
 
 
 def a_curve(steps: list[Step]) -> Curve:

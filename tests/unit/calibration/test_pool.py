@@ -12,7 +12,9 @@ from peakgate.calibration.pool import LEAST_USER_ROWS, SAME_JOB_ROWS, WINDOW, Po
 from peakgate.calibration.prior import MIN_SCORES
 
 
-def a_score(value: float, row: int, *, user: str = "", config: str = "", exact: bool = True, group: str = "g", framework: str = "f") -> Score:
+def a_score(
+    value: float, row: int, *, user: str = "", config: str = "", exact: bool = True, group: str = "g", framework: str = "f"
+) -> Score:
     """The score of a row."""
     return Score(value, exact, user, config, framework, group, row, f"predictions/{row}")
 

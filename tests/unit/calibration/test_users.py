@@ -70,9 +70,25 @@ def test_the_unknown_user_is_nobody() -> None:
     assert not users_after(*PEERS, *[("", 5.0)] * 30).is_suspect("", "fsdp")
 
 
+def test_a_leaning_is_a_shrunken_mean() -> None:
+    """Of n rows at 1 it is nearly n/(n + 4); a wild row counts for 2.5; the unknown user has none."""
+    users = Users()
+    assert users.leaning("ada") == 0.0
+    for _ in range(4):
+        users.settle("ada", 1.0)
+    assert users.leaning("ada") == pytest.approx(0.5, rel=0.02)
+    for _ in range(400):
+        users.settle("ada", 100.0)
+        users.settle("", 100.0)
+    assert users.leaning("ada") == pytest.approx(2.5 * 50 / 54, rel=0.01)
+    assert users.leanings().keys() == {"ada"}
+
+
 def test_the_state_round_trips() -> None:
     """Through JSON, with who is suspect."""
     users = users_after(*PEERS, *[("mallory", 5.0 / 3)] * 3, *[("mallory", 20.0)] * 8)
+    users.settle("ada", 1 / 3)
     again = Users.from_state(json.loads(json.dumps(users.state())))
     assert again.state() == users.state()
+    assert again.leanings() == users.leanings()
     assert again.suspects(["fsdp"]) == users.suspects(["fsdp"]) != {}
