@@ -1,4 +1,5 @@
-"""`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come, what is suggested.
+"""`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come, what is suggested,
+whether the calibration keeps its promises.
 
 Without a part: all of them.
 """
@@ -13,7 +14,9 @@ from pathlib import Path
 
 import yaml
 from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report, traced_figures, traced_line, traced_sets
+from tests.bench.cluster import main as simulated_clusters
 from tests.bench.coldstart import cold_start_seconds
+from tests.bench.measured import main as measured_networks
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
@@ -92,6 +95,13 @@ def reading() -> bool:
     return holds
 
 
+def calibration() -> bool:
+    """Prints the calibration's bars on simulated clusters and on measured networks; whether they hold."""
+    clusters = simulated_clusters([])
+    print()
+    return measured_networks() and clusters
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "overhead": overhead,
     "coldstart": coldstart,
@@ -100,6 +110,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "suggestions": suggestions,
     "suggesting": suggesting,
     "reading": reading,
+    "calibration": calibration,
 }
 
 

@@ -94,7 +94,7 @@ BARS: Sequence[Bar] = (
     each("A13", "greedy", "label quality", 0.0, "label quality where nobody tells"),
     *(mean("A14", shape, "miss", 0.015, f"misses at α = 1 %, {shape}") for shape in SHAPES),
     *(mean("A14", shape, "bad groups", 1.0, f"groups that miss more than 4 %, {shape}") for shape in SHAPES),
-    each("trust", "still", "distrusted", 0.01, "jobs at whose submission a sound calibration was not trusted"),
+    mean("trust", "still", "distrusted", 0.01, "jobs at whose submission a sound calibration was not trusted"),
 )
 
 

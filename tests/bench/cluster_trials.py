@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from tests.bench.cluster_methods import FixedMargin, Learned
 from tests.bench.cluster_sim import (
@@ -49,12 +50,12 @@ SETTINGS: Mapping[str, Setting] = {
     "fixed": Setting(method=lambda: FixedMargin(0.15)),
     "strict": Setting(),
     "policy": Setting(method=Learned),
-    "still": Setting(world=World(drift=False)),
-    "poisoned": Setting(world=World(poison=0.03)),
     "attacked": Setting(attacker=True),
     "wrong prior": Setting(method=lambda: Learned(alpha=0.01, careful=None, prior_offset=6.0), tries=False),
     "greedy": Setting(reporter=greedy(0.0)),
     "greedy, told": Setting(reporter=greedy(1.0)),
+    "still": Setting(world=World(drift=False)),
+    "poisoned": Setting(world=World(poison=0.03)),
     **{shape: Setting(world=World(shape=shape)) for shape in SHAPES},
 }
 BIN_EDGES = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -142,13 +143,18 @@ _BIN = ("jobs", "predicted", "died")
 
 def trial(seed: int, setting: Setting) -> Trial:
     """Plays one setting of one cluster."""
-    jobs = cluster(seed, setting.world)
+    jobs = _cluster(seed, setting.world)
     if setting.attacker:
         jobs = attacked(jobs, seed, factor=1.4)
     method = setting.method()
     return Trial(play(jobs, method, reporter=setting.reporter, tries=setting.tries), method)
 
 
-def measure(seed: int) -> dict[str, Figures]:
+_cluster = lru_cache(maxsize=1)(cluster)
+"""Settings of one world follow each other."""
+
+
+@cache
+def measure(seed: int) -> Mapping[str, Figures]:
     """Figures of every setting of one seed."""
     return {name: trial(seed, setting).figures() for name, setting in SETTINGS.items()}

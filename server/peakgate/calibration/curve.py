@@ -50,7 +50,8 @@ def curve_of(steps: Sequence[Step]) -> Curve:
     An exact score counts before a lower bound at the same place: the censored job outlived it (Kaplan and Meier, §2).
     """
     at_risk, alive = math.fsum(weight for _, _, weight in steps) + 1.0, 1.0
-    scores, survivals = [], []
+    scores: list[float] = []
+    survivals: list[float] = []
     for score, censored, weight in steps:
         if not censored:
             alive *= 1 - weight / at_risk
