@@ -32,7 +32,7 @@ def measured(seeds: Sequence[int]) -> Measured:
 
 def lines(found: Measured) -> Iterator[Line]:
     """Every bar that the figures of these seeds decide."""
-    for bar in BARS:
+    for bar in (bar for bar in BARS if len(found) >= bar.fewest_seeds):
         figure, seed = bar.worst(found)
         yield f"{bar.name} {'each' if bar.each else 'mean'}", bar.meaning, figure, bar.limit, seed
     distance, edge = reliability(found)

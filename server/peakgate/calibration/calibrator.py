@@ -12,6 +12,7 @@ from peakgate.calibration.levels import Levels
 from peakgate.calibration.observation import Observation, Outcome
 from peakgate.calibration.pool import Pool, Score
 from peakgate.calibration.snapshot import Snapshot
+from peakgate.calibration.subject import Subject
 from peakgate.calibration.trust import ROWS, Record
 from peakgate.calibration.users import Users
 
@@ -101,21 +102,23 @@ class Calibrator:
         self._levels.meet(observation)
         leaning = self._users.leaning(subject.user)
         left_over -= leaning * subject.scale
+        score, spread = left_over / subject.scale, self._levels.spread(subject)
         if observation.exact:
             rest = self._levels.learn(observation, left_over)
             self._users.settle(subject.user, leaning + rest / subject.scale)
-        self._pool_score(observation, left_over / subject.scale)
+        self._pool_score(observation, score / spread)
+        self._watch(subject, score if observation.exact else CLIP if observation.fills_the_card else None)
         return Outcome(learned=True)
 
     def _pool_score(self, observation: Observation, score: float) -> None:
-        """Adds it to the pool, looks for levels that have moved, and draws the curve when it is due."""
-        subject, exact = observation.subject, observation.exact
+        subject = observation.subject
         names = subject.user, observation.config, subject.framework, subject.group
         chance = self._curve.survival(score)
-        self._pool.add(Score(score, exact, *names, self._count, observation.prediction, chance, observation.has_statistics))
-        moved = []
-        if exact or observation.fills_the_card:
-            moved = self._levels.watch(subject, score if exact else CLIP, row=self._count)
+        self._pool.add(Score(score, observation.exact, *names, self._count, observation.prediction, chance, observation.has_statistics))
+
+    def _watch(self, subject: Subject, score: float | None) -> None:
+        """Looks for levels that have moved; what was scored under them since is dropped. None: the row says nothing of them."""
+        moved = [] if score is None else self._levels.watch(subject, score, row=self._count)
         self._levels.renew(subject)
         for name, wrong_since in moved:
             self._pool.purge(name, since=wrong_since)

@@ -10,8 +10,9 @@ LIMIT = 8.0
 """Sum at which a level counts as moved: no alarm in 6000 jobs of a simulated cluster without drift."""
 CLIP = 3.0
 """One row counts for at most this much, so that no single one raises an alarm."""
-ALARM_ROWS = 15
-"""Rows that an alarm lasts: bounds are wider until the level has settled."""
+ALARM_ROWS = 30
+"""Rows that an alarm lasts: bounds are wider until the level has settled. With 15 rows 4.0 % of the jobs 40 to 120 after a silent upgrade
+missed a bound at 95 %, with 30 rows 2.3 %, for a tenth of a point more false rejections (simulated clusters 301 to 306)."""
 
 
 class Cusum:

@@ -44,6 +44,7 @@ class Levels:
         """Moves the levels by an exact row, the framework first: each takes what the one above left over. Returns what they leave over."""
         subject = observation.subject
         score = left_over / subject.scale
+        self._nodes[subject.levels[1]].spread.see(score)
         weight = min(1.0, HUBER_SCORES / max(abs(score), 1e-9)) / subject.scale**2
         for node in self._path(subject):
             left_over = node.regression.learn(subject.features, left_over, weight)
@@ -58,6 +59,11 @@ class Levels:
             node = self._nodes.get(name) or Node.new(name)
             self._nodes[name] = node
             node.meet(observation.subject.version, observation.finished_at)
+
+    def spread(self, subject: Subject) -> float:
+        """How much noisier the group is than the scale says."""
+        group = self._nodes.get(subject.levels[1])
+        return group.spread.ratio if group is not None else 1.0
 
     def watch(self, subject: Subject, score: float, *, row: int) -> list[tuple[str, int]]:
         """Names of the levels that the score of a row shows to have moved, which then forget, with the rows since which they were wrong."""

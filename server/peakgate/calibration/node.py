@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from peakgate.calibration.drift import Cusum
 from peakgate.calibration.prior import GROUP_PRECISION
 from peakgate.calibration.regression import Regression, Vector
+from peakgate.calibration.spread import Spread
 
 YOUNG_ROWS = 10
 """Exact rows below which a group is young."""
@@ -16,8 +17,8 @@ STALE_SECONDS = 30 * 86_400.0
 STALE_KEPT = 0.5
 VERSIONS = 8
 """Versions that are remembered: while a cluster is upgraded node by node, two of them alternate."""
-NUMBERS = 18
-"""Of a node's state: nine of the regression, six of the sums, three counts."""
+NUMBERS = 20
+"""Of a node's state: nine of the regression, six of the sums, three counts, two of the spread."""
 
 
 @dataclass(slots=True)
@@ -26,6 +27,7 @@ class Node:
 
     regression: Regression
     cusum: Cusum = field(default_factory=Cusum)
+    spread: Spread = field(default_factory=Spread)
     exact_rows: int = 0
     statistics_rows: int = 0
     last_exact_at: float = 0.0
@@ -54,12 +56,13 @@ class Node:
             exact_rows=self.exact_rows,
             last_exact_at=self.last_exact_at,
             versions=self.versions,
+            spread=self.spread.ratio,
         )
 
     def state(self) -> list[object]:
         """Everything, as JSON can hold it."""
         counts = self.exact_rows, self.statistics_rows, self.last_exact_at
-        return [*self.regression.state(), *self.cusum.state(), *counts, list(self.versions)]
+        return [*self.regression.state(), *self.cusum.state(), *counts, *self.spread.state(), list(self.versions)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,7 @@ class NodeView:
     exact_rows: int
     last_exact_at: float = 0.0
     versions: tuple[str, ...] = ()
+    spread: float = 1.0
 
 
 Views = Mapping[str, NodeView]
@@ -92,6 +96,7 @@ def node_from(name: str, state: list[object]) -> Node:
         regression=Regression(certainty=_certainty(name), m=values[:6], v=values[6:9]),
         cusum=Cusum(up=up, up_since=int(up_since), down=down, down_since=int(down_since), alarm_rows=int(alarm_rows), alarms=int(alarms)),
         exact_rows=int(values[15]),
+        spread=Spread(weight=values[18], squares=values[19]),
         statistics_rows=int(values[16]),
         last_exact_at=values[17],
         versions=tuple(str(version) for version in versions),

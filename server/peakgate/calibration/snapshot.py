@@ -32,7 +32,7 @@ class Bound:
 class Snapshot:
     """Nodes by name, users with their leanings, one pooled curve. Without observations: the prior.
 
-    need = counted + residual; residual = prior + Σ θ·x + scale · (leaning + score), where the score follows the curve.
+    need = counted + residual; residual = prior + Σ θ·x + scale · (leaning + spread · score), where the score follows the curve.
     """
 
     version: str = "0.0"
@@ -55,7 +55,7 @@ class Snapshot:
             raise ValueError(f"coverage is {coverage}; it must lie between 0 and 1, both excluded")
         residual = self._level(subject)
         if not subject.is_textbook:
-            residual += (self.curve.quantile(1 - coverage) + self._widening(subject)) * subject.scale
+            residual += (self.curve.quantile(1 - coverage) + self._widening(subject)) * self._scale(subject)
         kept = self._clipped(subject, residual)
         return Bound(
             bound_bytes=math.ceil((subject.counted + kept) * prior.GIGABYTE),
@@ -82,7 +82,7 @@ class Snapshot:
         slack = usable_bytes / prior.GIGABYTE - subject.counted - self._level(subject)
         if subject.is_textbook:
             return float(slack < 0)
-        return self.curve.survival(slack / subject.scale - self._widening(subject))
+        return self.curve.survival(slack / self._scale(subject) - self._widening(subject))
 
     def is_unsure(self, subject: Subject) -> bool:
         """Whether a smaller α is due: the group is young, an alarm is open, or the version has not been seen."""
@@ -109,6 +109,10 @@ class Snapshot:
         x = subject.features
         learned = sum(dot(node.theta, x) for node in self._path(subject))
         return subject.prior_residual + learned + self.leanings.get(subject.user, 0.0) * subject.scale
+
+    def _scale(self, subject: Subject) -> float:
+        group = self.nodes.get(subject.levels[1])
+        return subject.scale * (group.spread if group is not None else 1.0)
 
     def _widening(self, subject: Subject) -> float:
         alarmed = sum(node.alarmed or is_new(subject.version, node.versions) for node in self._path(subject))

@@ -117,10 +117,11 @@ def test_an_unsure_snapshot_says_so() -> None:
 
 
 def test_a_version_that_was_never_met_is_bounded_higher() -> None:
-    """By one and a half scores a level."""
+    """By one and a half scores a level, in the group's own spread."""
     snapshot = a_calibrator(a_history(100, version="2.7")).snapshot()
+    spread = snapshot.nodes["group h100/fsdp/one"].spread
     known, new = (snapshot.bound(a_subject(version=version), coverage=0.95).bound_bytes / GB for version in ("2.7", "2.8"))
-    assert new - known == pytest.approx(2 * prior.ALARM_SCORES * a_subject().scale, abs=1e-6)
+    assert new - known == pytest.approx(2 * prior.ALARM_SCORES * a_subject().scale * spread, abs=1e-6)
 
 
 def test_a_snapshot_does_not_change_while_the_calibrator_learns() -> None:
