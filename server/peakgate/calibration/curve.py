@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from peakgate.calibration import prior
@@ -44,12 +44,12 @@ class Curve:
         return min(max(found, lowest), prior.HIGHEST_QUANTILE)
 
 
-def curve_of(steps: Sequence[Step]) -> Curve:
-    """The curve of steps in their order. It falls at exact scores only, and starts at the first of all.
+def curve_of(steps: Iterable[Step], *, total: float) -> Curve:
+    """The curve of steps in their order, whose weights sum to `total`. It falls at exact scores only, and starts at the first of all.
 
     An exact score counts before a lower bound at the same place: the censored job outlived it (Kaplan and Meier, §2).
     """
-    at_risk, alive = math.fsum(weight for _, _, weight in steps) + 1.0, 1.0
+    at_risk, alive = total + 1.0, 1.0
     scores: list[float] = []
     survivals: list[float] = []
     for score, censored, weight in steps:

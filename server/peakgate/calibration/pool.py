@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from collections import Counter, OrderedDict, deque
 from collections.abc import Collection
@@ -97,7 +98,8 @@ class Pool:
         if len(self._scores) < MIN_SCORES:
             return Curve()
         weights = self._weights(without)
-        return curve_of([(value, censored, weights.get(user, 1.0)) for value, censored, _, user in self._ranked])
+        total = math.fsum(rows * weights.get(user, 1.0) for user, rows in self._of_user.items())
+        return curve_of(((value, censored, weights.get(user, 1.0)) for value, censored, _, user in self._ranked), total=total)
 
     def _weights(self, without: Collection[str]) -> dict[str, float]:
         """Of users whose rows do not count in full: those left out, and those with more than their share."""

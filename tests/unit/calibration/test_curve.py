@@ -18,7 +18,7 @@ STEPS = st.lists(
 
 def a_curve(steps: list[Step]) -> Curve:
     """The curve of steps in any order."""
-    return curve_of(sorted(steps))
+    return curve_of(sorted(steps), total=math.fsum(weight for *_, weight in steps))
 
 
 def kaplan_meier(steps: list[Step], at: float) -> float:

@@ -38,7 +38,7 @@ def test_the_curve_does_not_depend_on_the_order_of_values() -> None:
     """Scores stand by value however they came."""
     values = [(index * 37) % 101 / 10 for index in range(101)]
     pool = a_pool(*(a_score(value, row, exact=row % 3 > 0) for row, value in enumerate(values)))
-    assert pool.curve(without=()) == curve_of(sorted((value, row % 3 == 0, 1.0) for row, value in enumerate(values)))
+    assert pool.curve(without=()) == curve_of(sorted((value, row % 3 == 0, 1.0) for row, value in enumerate(values)), total=101)
 
 
 def test_the_oldest_scores_leave() -> None:
