@@ -8,23 +8,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from tests.bench.cluster_methods import FixedMargin, Learned
-from tests.bench.cluster_sim import (
-    BASE,
-    SHAPES,
-    SLIMMED,
-    UPGRADED,
-    Method,
-    Reporter,
-    Run,
-    SimulatedJob,
-    World,
-    attacked,
-    cluster,
-    figures,
-    greedy,
-    play,
-    report,
-)
+from tests.bench.cluster_play import Method, Run, figures, play
+from tests.bench.cluster_sim import BASE, SHAPES, SLIMMED, UPGRADED, Reporter, SimulatedJob, World, attacked, cluster, greedy, report
 
 Figures = Mapping[str, float]
 Keep = Callable[[SimulatedJob], bool]

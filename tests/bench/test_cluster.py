@@ -9,7 +9,8 @@ from tests.bench.cluster import RELIABILITY, lines
 from tests.bench.cluster_bars import BARS, Measured, reliability
 from tests.bench.cluster_costs import costs, observations_of, replays_differently
 from tests.bench.cluster_methods import FixedMargin, Learned
-from tests.bench.cluster_sim import SimulatedJob, World, attacked, cluster, figures, play
+from tests.bench.cluster_play import figures, play
+from tests.bench.cluster_sim import SimulatedJob, World, attacked, cluster
 from tests.bench.cluster_trials import SETTINGS, measure, trial
 
 SEEDS = (1000, 1001, 1002)

@@ -55,7 +55,7 @@ class Snapshot:
             raise ValueError(f"coverage is {coverage}; it must lie between 0 and 1, both excluded")
         residual = self._level(subject)
         if not subject.is_textbook:
-            residual += (self.curve.quantile(1 - coverage) + self._widening(subject)) * self._scale(subject)
+            residual += self._margin(subject, 1 - coverage)
         kept = self._clipped(subject, residual)
         return Bound(
             bound_bytes=math.ceil((subject.counted + kept) * prior.GIGABYTE),
@@ -109,6 +109,11 @@ class Snapshot:
         x = subject.features
         learned = sum(dot(node.theta, x) for node in self._path(subject))
         return subject.prior_residual + learned + self.leanings.get(subject.user, 0.0) * subject.scale
+
+    def _margin(self, subject: Subject, alpha: float) -> float:
+        """GB above the level. The quantile's upper limit is one of the scale, however noisy the group."""
+        scale = self._scale(subject)
+        return min(self.curve.quantile(alpha) * scale, prior.HIGHEST_QUANTILE * subject.scale) + self._widening(subject) * scale
 
     def _scale(self, subject: Subject) -> float:
         group = self.nodes.get(subject.levels[1])

@@ -64,7 +64,8 @@ def test_a_larger_card_never_makes_an_out_of_memory_likelier(snapshot: Snapshot,
 def test_what_fits_its_bound_is_unlikely_to_run_out(snapshot: Snapshot, subject: Subject, usable_bytes: int, alpha: float) -> None:
     """Within the bound the probability is at most α, unless the curve or the residual met a limit from above."""
     bound = snapshot.bound(subject, coverage=1 - alpha)
-    limited = bound.clamped or snapshot.curve.quantile(alpha) >= prior.HIGHEST_QUANTILE
+    spread = max((node.spread for node in snapshot.nodes.values()), default=1.0)
+    limited = bound.clamped or snapshot.curve.quantile(alpha) * spread >= prior.HIGHEST_QUANTILE
     untold = not snapshot.curve.scores and alpha < 0.01  # the first quantile promises 99 %
     if bound.bound_bytes <= usable_bytes and not (limited or untold):
         assert snapshot.oom_probability(subject, usable_bytes=usable_bytes) <= alpha + 1e-9
