@@ -44,6 +44,7 @@ class Calibrator:
         self._users = Users()
         self._record = Record()
         self._curve = Curve()
+        self._drawn_at = 0
         self._snapshot: Snapshot | None = None
 
     @property
@@ -122,7 +123,8 @@ class Calibrator:
         self._levels.renew(subject)
         for name, wrong_since in moved:
             self._pool.purge(name, since=wrong_since)
-        if moved or self._count % CURVE_EVERY_ROWS == 0:
+        if moved or self._count - self._drawn_at >= CURVE_EVERY_ROWS:
+            self._drawn_at = self._count
             self._curve = self._pool.curve(without=self._users.kept_out_of_pool(self._pool.users()))
 
     def state(self) -> dict[str, object]:
@@ -131,6 +133,7 @@ class Calibrator:
             "format": STATE_FORMAT,
             "epoch": self.epoch,
             "count": self._count,
+            "drawn_at": self._drawn_at,
             "newest": list(self._newest) if self._count else None,
             "nodes": self._levels.state(),
             "pool": self._pool.state(),
@@ -151,13 +154,19 @@ class Calibrator:
     def _from_state(cls, state: Mapping[str, object]) -> Calibrator:
         if state["format"] != STATE_FORMAT:
             raise ValueError(f"its format is {state['format']}, not {STATE_FORMAT}")
-        epoch, count, nodes, pool, users, record, curve = (state[name] for name in _PARTS)
-        if not (isinstance(epoch, str) and isinstance(count, int) and isinstance(nodes, dict) and isinstance(pool, list)):
-            raise TypeError("epoch, count, nodes or pool has a wrong type")
+        epoch, count, drawn_at, nodes, pool, users, record, curve = (state[name] for name in _PARTS)
+        if not (
+            isinstance(epoch, str)
+            and isinstance(count, int)
+            and isinstance(drawn_at, int)
+            and isinstance(nodes, dict)
+            and isinstance(pool, list)
+        ):
+            raise TypeError("epoch, count, drawn_at, nodes or pool has a wrong type")
         if not (isinstance(users, dict) and isinstance(record, list) and isinstance(curve, list)):
             raise TypeError("users, record or curve has a wrong type")
         calibrator = cls(epoch=epoch)
-        calibrator._count = count
+        calibrator._count, calibrator._drawn_at = count, drawn_at
         newest = state["newest"]
         if isinstance(newest, list):
             calibrator._newest = float(newest[0]), str(newest[1])
@@ -169,7 +178,7 @@ class Calibrator:
         return calibrator
 
 
-_PARTS = ("epoch", "count", "nodes", "pool", "users", "record", "curve")
+_PARTS = ("epoch", "count", "drawn_at", "nodes", "pool", "users", "record", "curve")
 
 
 def replay(observations: Iterable[Observation], *, epoch: str = "1") -> Calibrator:

@@ -71,6 +71,14 @@ def test_not_a_number_is_no_time_and_no_size() -> None:
     assert calibrator.state() == before
 
 
+def test_bad_rows_in_the_rhythm_of_the_curve_do_not_stop_it() -> None:
+    """With every tenth row kept out the curve is drawn all the same."""
+    calibrator = Calibrator()
+    for index, row in enumerate(HISTORY, 1):
+        calibrator.learn(row if index % 10 else replace(row, lower_bytes=1, upper_bytes=2))
+    assert calibrator.snapshot().curve.scores
+
+
 def attack(factor: float, *, rows: int = 600) -> Calibrator:
     """One user sends a tenth of the jobs, which need `factor` times what is predicted."""
     calibrator = Calibrator()
