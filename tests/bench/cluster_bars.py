@@ -56,10 +56,9 @@ def of(setting: str, name: str) -> Callable[[Setting], float]:
     return lambda found: found[setting][name]
 
 
-def mean(name: str, setting: str, figure: str, limit: float, meaning: str, *, over: str = "", over_figure: str = "") -> Bar:
+def mean(name: str, setting: str, figure: str, limit: float, meaning: str, *, over: str = "") -> Bar:
     """The mean of the seeds, or the ratio of two means."""
-    below = of(over, over_figure or figure) if over else None
-    return Bar(name=name, meaning=meaning, limit=limit, each=False, figure=of(setting, figure), over=below)
+    return Bar(name=name, meaning=meaning, limit=limit, each=False, figure=of(setting, figure), over=of(over, figure) if over else None)
 
 
 def each(name: str, setting: str, figure: str, limit: float, meaning: str, *, over: str = "") -> Bar:
