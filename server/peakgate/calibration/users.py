@@ -38,7 +38,8 @@ class Users:
         self._means: dict[str, tuple[int, float]] = {}
         self._peers: dict[str, deque[tuple[str, float]]] = {}
         self._far: set[str] = set()
-        self._leanings: dict[str, tuple[float, float]] = {}
+        self._sums: dict[str, tuple[float, float]] = {}
+        self._leanings: dict[str, float] = {}
 
     def see(self, user: str, framework: str, score: float) -> None:
         """Takes the score of an exact row."""
@@ -52,17 +53,16 @@ class Users:
     def settle(self, user: str, score: float) -> None:
         """Takes what the levels left over of an exact row that was learned from."""
         if user:
-            weight, total = self._leanings.get(user, (0.0, 0.0))
-            self._leanings[user] = weight * KEPT + 1, total * KEPT + min(max(score, -LEANING_CLIP), LEANING_CLIP)
+            weight, total = self._sums.get(user, (0.0, 0.0))
+            self._lean(user, weight * KEPT + 1, total * KEPT + min(max(score, -LEANING_CLIP), LEANING_CLIP))
 
     def leaning(self, user: str) -> float:
         """Scales by which the jobs of the user need more than others of their levels; 0 for an unknown one."""
-        weight, total = self._leanings.get(user, (0.0, 0.0))
-        return total / (weight + SHRINKAGE_ROWS)
+        return self._leanings.get(user, 0.0)
 
     def leanings(self) -> Mapping[str, float]:
         """Of all users that were learned from."""
-        return {user: self.leaning(user) for user in self._leanings}
+        return dict(self._leanings)
 
     def is_suspect(self, user: str, framework: str) -> bool:
         """Whether the user's jobs lie far from their levels while those of the others do not."""
@@ -81,6 +81,10 @@ class Users:
         above = {user: self._means[user][1] - self.leaning(user) for user in sorted(self._far) if self._means[user][1] > 0}
         return {(user, name): mean for name in frameworks for user, mean in above.items() if self.is_suspect(user, name)}
 
+    def _lean(self, user: str, weight: float, total: float) -> None:
+        self._sums[user] = weight, total
+        self._leanings[user] = total / (weight + SHRINKAGE_ROWS)
+
     def _note(self, user: str) -> None:
         rows, mean = self._means[user]
         if rows >= MIN_ROWS and abs(mean) >= SUSPECT_SCORE:
@@ -92,7 +96,7 @@ class Users:
         """Everything, as JSON can hold it."""
         return {
             "means": {user: list(pair) for user, pair in sorted(self._means.items())},
-            "leanings": {user: list(pair) for user, pair in sorted(self._leanings.items())},
+            "leanings": {user: list(pair) for user, pair in sorted(self._sums.items())},
             "peers": {name: [list(pair) for pair in rows] for name, rows in sorted(self._peers.items())},
         }
 
@@ -106,7 +110,7 @@ class Users:
             users._note(user)
         for user, pair in state["leanings"].items():
             weight, total = pair
-            users._leanings[user] = float(str(weight)), float(str(total))
+            users._lean(user, float(str(weight)), float(str(total)))
         for name, rows_of in state["peers"].items():
             pairs = [[str(part) for part in pair] for pair in rows_of if isinstance(pair, list)]
             users._peers[name] = deque(((peer, float(score)) for peer, score in pairs), maxlen=PEER_ROWS)
