@@ -77,7 +77,7 @@ class Calibrator:
                 nodes=self._levels.views(),
                 curve=self._curve,
                 leanings=self._users.leanings(),
-                suspects=self._users.suspects(self._levels.frameworks()),
+                suspects=self._users.suspects(),
                 trust=self._record.view(self._pool.newest_exact(ROWS)),
                 newest_at=self._newest[0],
             )

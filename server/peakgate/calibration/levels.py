@@ -25,10 +25,6 @@ class Levels:
         """Drift alarms since the start, of all nodes."""
         return sum(node.cusum.alarms for node in self._nodes.values())
 
-    def frameworks(self) -> list[str]:
-        """Names of the frameworks that were seen."""
-        return [name.removeprefix("framework ") for name in self._nodes if name.startswith("framework ")]
-
     def left_over(self, observation: Observation) -> float:
         """GB of the residual that neither the prior nor the levels explain."""
         subject = observation.subject

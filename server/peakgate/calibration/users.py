@@ -76,10 +76,10 @@ class Users:
         users = frozenset(present)
         return frozenset(self._far) if len(self._far) <= MOST_SUSPECTS * max(1, len(users)) else frozenset()
 
-    def suspects(self, frameworks: Iterable[str]) -> Mapping[tuple[str, str], float]:
+    def suspects(self) -> Mapping[tuple[str, str], float]:
         """(user, framework) -> mean score beyond the leaning of suspects who are far above: their own jobs are bounded by so much more."""
         above = {user: self._means[user][1] - self.leaning(user) for user in sorted(self._far) if self._means[user][1] > 0}
-        return {(user, name): mean for name in frameworks for user, mean in above.items() if self.is_suspect(user, name)}
+        return {(user, name): mean for name in sorted(self._peers) for user, mean in above.items() if self.is_suspect(user, name)}
 
     def _lean(self, user: str, weight: float, total: float) -> None:
         self._sums[user] = weight, total

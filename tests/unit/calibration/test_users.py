@@ -54,7 +54,7 @@ def test_one_wild_row_makes_no_suspect() -> None:
 def test_only_those_above_are_bounded_higher() -> None:
     """By their mean score; a user who asks for too much is not rewarded."""
     users = users_after(*PEERS, *[("mallory", 5.0)] * 8, *[("waster", -5.0)] * 8)
-    assert users.suspects(["fsdp", "ddp"]) == {("mallory", "fsdp"): pytest.approx(5.0)}
+    assert users.suspects() == {("mallory", "fsdp"): pytest.approx(5.0)}
 
 
 def test_too_many_suspects_say_more_about_the_levels() -> None:
@@ -91,4 +91,4 @@ def test_the_state_round_trips() -> None:
     again = Users.from_state(json.loads(json.dumps(users.state())))
     assert again.state() == users.state()
     assert again.leanings() == users.leanings()
-    assert again.suspects(["fsdp"]) == users.suspects(["fsdp"]) != {}
+    assert again.suspects() == users.suspects() != {}
