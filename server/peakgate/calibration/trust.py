@@ -17,7 +17,7 @@ from peakgate.calibration.pool import Score
 ROWS = 200
 """Newest exact rows over which misses are counted."""
 MOST_MISSES = 3.0
-"""Times α. With α = 5 % a sound calibration has more than 30 misses in 200 rows in one window of ten million (binomial)."""
+"""Times α. With α = 5 % a sound calibration has more than 30 misses in 200 rows in one window of forty million (binomial)."""
 DAY_SECONDS = 86_400.0
 MOST_KEPT_OUT = 0.05
 """Share of a day's rows."""

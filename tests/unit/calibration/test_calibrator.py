@@ -132,6 +132,14 @@ def test_a_textbook_job_teaches_nobody() -> None:
     assert calibrator.state() == before
 
 
+def test_a_noisy_group_is_standardised_by_its_own_spread() -> None:
+    """Noisier than the scale by 1.6: the shared curve stays near a normal one, and the group's own bounds carry the noise."""
+    noisy = a_calibrator(a_history(600, scatter=1.6)).snapshot()
+    assert 1.2 < noisy.curve.quantile(0.05) < 2.2
+    margins = [noisy.bound(a_subject(group=group), coverage=0.95).bound_bytes / GB - 40 for group in ("h100/fsdp/one", "never")]
+    assert margins[0] > 1.2 * margins[1]
+
+
 def test_a_users_leaning_is_learned() -> None:
     """Whose jobs need a scale more than the others' is bounded higher, and nobody else; a stranger is like the others."""
     rows = a_history(600)

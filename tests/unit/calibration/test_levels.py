@@ -96,10 +96,13 @@ def test_rows_without_statistics_are_needed_until_there_are_enough_with() -> Non
 
 
 def test_a_level_that_moved_forgets() -> None:
-    """Six rows far above raise an alarm of both levels, which names the row since which they were wrong."""
+    """Six rows far above raise an alarm of both levels, since a row that is named; the next row moves them more."""
     levels = levels_after(*a_history(30))
-    moved = [found for row in range(6) for found in levels.watch(a_subject(), 2.5, row=100 + row)]
+    sure, row = levels_after(*a_history(30)), an_observation(40.6, at=200)
+    moved = [found for number in range(6) for found in levels.watch(a_subject(), 2.5, row=100 + number)]
     assert moved == [("framework fsdp", 100), ("group h100/fsdp/one", 100)]
+    taken = [each.left_over(row) - each.learn(row, each.left_over(row)) for each in (levels, sure)]
+    assert taken[0] > 2 * taken[1] > 0
 
 
 def test_the_state_round_trips() -> None:
