@@ -53,6 +53,11 @@ class Calibrator:
         return f"{self.epoch}.{self._count}"
 
     @property
+    def newest(self) -> tuple[float, str]:
+        """The order of the newest observation that was taken in; one that comes before it is refused."""
+        return self._newest
+
+    @property
     def alarms(self) -> int:
         """Drift alarms since the start, of all levels."""
         return self._levels.alarms
@@ -184,11 +189,18 @@ _PARTS = ("epoch", "count", "drawn_at", "nodes", "pool", "users", "record", "cur
 def replay(observations: Iterable[Observation], *, epoch: str = "1") -> Calibrator:
     """The calibrator that learned these attempts in the order of their ends, each once: equal to one that was fed as they came."""
     calibrator = Calibrator(epoch=epoch)
-    for observation in sorted((each for each in observations if not judge_values(each)), key=_replayed_in):
+    for observation in in_order(observations):
         calibrator.learn(observation)
     return calibrator
 
 
+def in_order(observations: Iterable[Observation]) -> list[Observation]:
+    """Those that can be used at all, in the order in which a calibrator takes them in.
+
+    Of two rows of one end and prediction the smaller comes first, whichever was delivered first.
+    """
+    return sorted((each for each in observations if not judge_values(each)), key=_replayed_in)
+
+
 def _replayed_in(observation: Observation) -> tuple[tuple[float, str], int, int]:
-    """Of two rows of one end and prediction the smaller comes first, whichever was delivered first."""
     return observation.order, observation.lower_bytes, observation.upper_bytes or 0

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from peakgate.calibration import Calibrator, Observation, Outcome, Snapshot
+from peakgate.calibration import Calibrator, Outcome
+from peakgate.calibration.calibrator import OUT_OF_ORDER
 from peakgate.server.classing import Kind
 from peakgate.server.clock import MICROSECONDS, Clock
-from peakgate.server.errors import PeakgateError
+from peakgate.server.groups import groups_json
 from peakgate.server.judge import Judge
-from peakgate.server.lengths import at_length
+from peakgate.server.lengths import at_length, stated
 from peakgate.server.logs import Logger
+from peakgate.server.margin import Margin, margin_from
 from peakgate.server.metrics import Metrics
 from peakgate.server.observe import NO_PEAKS, Observed, observe
+from peakgate.server.rebuild import rebuilt
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import Attempt, CalibrationRow, ObservationRow
+from peakgate.server.subjects import observation_text, subject_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ class Learner:
         self._log = log
         self._lock = asyncio.Lock()
         self._sequence = 0
-        self._calibrator = Calibrator(epoch=judge.memory.version)
+        self._margin = Margin(Calibrator(epoch=judge.memory.version))
 
     async def load(self) -> None:
         """Takes the active calibration of the store, when another is active than the one in memory. Raises STORE_UNAVAILABLE."""
@@ -66,9 +69,8 @@ class Learner:
         return learned
 
     def _swap(self) -> None:
-        snapshot = self._calibrator.snapshot()
-        self._judge.swap(snapshot)
-        groups = snapshot.groups()
+        self._judge.swap(self._margin.calibrator.snapshot())
+        groups = self._margin.groups()
         self._metrics.series("peakgate_calibration_observations").set(sum(group.observations for group in groups))
         for group in groups:
             self._metrics.series("peakgate_calibration_margin_ratio", group=group.group).set(group.margin_ratio)
@@ -78,13 +80,22 @@ class Learner:
         if row is None or row.sequence == self._sequence:
             return False
         self._sequence = row.sequence
-        calibrator = read_calibrator(row.body)
-        if calibrator.epoch != self._judge.memory.version:
-            self._log.warning("calibration of another memory model", found=calibrator.epoch, want=self._judge.memory.version)
-            calibrator = Calibrator(epoch=self._judge.memory.version)
-        self._calibrator = calibrator
-        self._calibrator.snapshot()  # fitted here, off the event loop
+        self._margin = self._read(row.body)
+        self._margin.calibrator.snapshot()  # made here, off the event loop
         return True
+
+    def _read(self, body: str) -> Margin:
+        """The stored margin; one that this version cannot read is made again from what was observed, as far as that was kept."""
+        epoch = self._judge.memory.version
+        try:
+            margin = margin_from(body)
+        except ValueError as error:
+            self._log.warning("calibration cannot be read", cause=str(error))
+            return rebuilt(self._store, 0, (), epoch=epoch)
+        if margin.calibrator.epoch == epoch:
+            return margin
+        self._log.warning("calibration of another memory model", found=margin.calibrator.epoch, want=epoch)
+        return Margin(Calibrator(epoch=epoch))
 
     def _learn(self, names: Collection[str] | None) -> tuple[Learned, ...]:
         learned: list[Learned] = []
@@ -95,10 +106,10 @@ class Learner:
             self._load()
             outcome, candidate = self._try(observed)
             row = self._observation_row(attempt, observed, outcome)
-            new = self._calibration_row(candidate) if outcome.learned else None
+            new = self._calibration_row(candidate) if candidate.version != self._margin.version else None
             if not self._store.apply(row, new, expected_sequence=self._sequence):
                 continue  # another replica was first, or has moved on: what is left is found at the next call
-            if outcome.learned:
+            if new is not None:
                 self._load()
             learned.append(
                 Learned(
@@ -113,26 +124,37 @@ class Learner:
 
     def _observe(self, attempt: Attempt) -> Observed:
         memory = self._judge.memory
-        return observe(attempt, model_version=memory.version, at_length=at_length(memory, attempt.job_body))
+        return observe(
+            attempt,
+            subject_from(attempt.subject) if attempt.subject else stated(memory, attempt.job_body),
+            model_version=memory.version,
+            received_at=self._clock() / MICROSECONDS,
+            at_length=at_length(memory, attempt.job_body),
+        )
 
     def _due(self, names: Collection[str] | None) -> Sequence[Attempt]:
         return self._store.due(names=names, settled_before_us=self._clock() - self._settle_us)
 
-    def _try(self, observed: Observed) -> tuple[Outcome, Calibrator]:
-        """Learns on a copy: the one in use changes only after the commit."""
-        candidate = Calibrator.from_state(self._calibrator.state())
+    def _try(self, observed: Observed) -> tuple[Outcome, Margin]:
+        """Learns on a copy: the one in use changes only after the commit. A row that comes late is learned where it belongs."""
+        candidate = self._margin.copy()
         if observed.observation is None:
             return Outcome(learned=False, reason=observed.reason, message=observed.message), candidate
-        return candidate.learn(observed.observation), candidate
+        outcome = candidate.learn(observed.observation)
+        if outcome.reason != OUT_OF_ORDER:
+            return outcome, candidate
+        found: dict[str, Outcome] = {}
+        candidate = rebuilt(self._store, self._sequence, (observed.observation,), epoch=self._judge.memory.version, outcomes=found)
+        return found[observed.observation.prediction], candidate
 
     def _observation_row(self, attempt: Attempt, observed: Observed, outcome: Outcome) -> ObservationRow:
-        observation: Observation | None = observed.observation
+        observation = observed.observation
         return ObservationRow(
             prediction=attempt.prediction,
             job=attempt.job,
             restart=attempt.restart,
             observed_bytes=observed.observed_bytes,
-            predicted_bytes=observation.device_bytes if observation is not None else attempt.device_bytes,
+            predicted_bytes=observation.subject.device_bytes if observation is not None else attempt.device_bytes,
             lower_bytes=observation.lower_bytes if observation is not None else 0,
             upper_bytes=observation.upper_bytes if observation is not None else None,
             finished_us=attempt.finished_us,
@@ -148,18 +170,20 @@ class Learner:
             gpu_uuid=observed.gpu_uuid,
             steps_done=observed.steps_done,
             longest_sequence=observed.longest_sequence,
+            body=observation_text(observation) if observation is not None else "",
         )
 
-    def _calibration_row(self, calibrator: Calibrator) -> CalibrationRow:
-        snapshot = calibrator.snapshot()
+    def _calibration_row(self, margin: Margin) -> CalibrationRow:
+        groups = margin.groups()
         return CalibrationRow(
             sequence=0,
-            version=snapshot.version,
+            parent=self._sequence,
+            version=margin.version,
             state="active",
             created_us=self._clock(),
-            observations=sum(group.observations for group in snapshot.groups()),
-            groups=groups_json(snapshot),
-            body=json.dumps(calibrator.state(), allow_nan=False),
+            observations=sum(group.observations for group in groups),
+            groups=groups_json(groups),
+            body=margin.text(),
         )
 
     def _report(self, learned: Learned) -> None:
@@ -180,16 +204,3 @@ class Learner:
             reason=outcome.reason,
             calibration=self._judge.snapshot.version,
         )
-
-
-def read_calibrator(body: str) -> Calibrator:
-    """The calibrator that was stored. Raises STORE_UNAVAILABLE for a state that this version cannot read."""
-    try:
-        return Calibrator.from_state(json.loads(body))
-    except ValueError as error:
-        raise PeakgateError("STORE_UNAVAILABLE", f"the stored calibration cannot be used: {error}") from error
-
-
-def groups_json(snapshot: Snapshot) -> str:
-    """The groups of a snapshot for the list of versions."""
-    return json.dumps([asdict(group) for group in snapshot.groups()])

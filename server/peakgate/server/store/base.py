@@ -73,6 +73,12 @@ class Store(Protocol):
     def calibration(self, version: str) -> CalibrationRow | None:
         """A version by its name."""
 
+    def calibration_at(self, sequence: int) -> CalibrationRow | None:
+        """A version by its place; None when it is not kept any more."""
+
+    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
+        """What the calibration was told from version `after` on (0: from the first), as texts in no order."""
+
     def calibration_before(self, sequence: int) -> CalibrationRow | None:
         """The version that was made before another."""
 

@@ -11,7 +11,7 @@ from peakgate.server.store.observations import observation_of
 from peakgate.server.store.postgresql import Lock, take
 from peakgate.server.store.records import CalibrationRow, ObservationRow
 from peakgate.server.store.session import insert_once
-from peakgate.server.store.tables import calibrations, observations
+from peakgate.server.store.tables import calibrations, observations, predictions
 
 VERSIONS_KEPT = 100
 """Versions that can be gone back to, one for each of the newest observations: at most 150 KB each with a full pool of 2000 rows."""
@@ -33,12 +33,13 @@ def apply(connection: Connection, observation: ObservationRow, new: CalibrationR
         take(connection, Lock.CALIBRATION)
     if new is not None and _active_sequence(connection) != expected_sequence:
         return False
-    values = asdict(observation) | {"learned": int(observation.learned)}
+    values = asdict(observation) | {"learned": int(observation.learned), "sequence": 0, "aside": 0}
     if not insert_once(connection, observations, values):
         return False
     ended.strike(connection, observation.prediction, observation.job, observation.restart)
     if new is not None:
-        add(connection, new)
+        of_attempt = (observations.c[name] == values[name] for name in ("prediction", "job", "restart"))
+        connection.execute(update(observations).where(*of_attempt).values(sequence=add(connection, new)))
     return True
 
 
@@ -53,10 +54,28 @@ def add(connection: Connection, new: CalibrationRow) -> int:
 
 
 def promote(connection: Connection, sequence: int) -> None:
-    """Makes a stored version the active one."""
+    """Makes a stored version the active one, and sets aside what was observed since its line parted from the one that was."""
     take(connection, Lock.CALIBRATION)
     _retire(connection)
     connection.execute(update(calibrations).where(calibrations.c.sequence == sequence).values(state="active"))
+    line = _line(connection, sequence)
+    of_line = observations.c.sequence.in_(line)
+    since = observations.c.sequence >= min(line)
+    connection.execute(update(observations).where(since, ~of_line, observations.c.aside == 0).values(aside=1))
+    connection.execute(update(observations).where(since, of_line, observations.c.aside == 1).values(aside=0))
+
+
+def taken_in(connection: Connection, after: int, *, model_version: str) -> list[str]:
+    """What the calibration was told of the observations that led from version `after` (0: from none) to the active one."""
+    joined = select(observations.c.body).join(predictions, predictions.c.prediction == observations.c.prediction)
+    query = joined.where(observations.c.sequence > after, observations.c.aside == 0, predictions.c.model_version == model_version)
+    return list(connection.execute(query).scalars())
+
+
+def at(connection: Connection, sequence: int) -> CalibrationRow | None:
+    """The version at a place, while it is kept."""
+    row = connection.execute(select(calibrations).where(calibrations.c.sequence == sequence)).first()
+    return _calibration(row) if row is not None else None
 
 
 def by_version(connection: Connection, version: str) -> CalibrationRow | None:
@@ -86,6 +105,15 @@ def kept_out(connection: Connection, *, limit: int, offset: int) -> list[Observa
     order = (observations.c.applied_us.desc(), observations.c.prediction, observations.c.job, observations.c.restart)
     query = select(observations).where(observations.c.learned == 0).order_by(*order).limit(limit).offset(offset)
     return [observation_of(row) for row in connection.execute(query)]
+
+
+def _line(connection: Connection, sequence: int) -> list[int]:
+    """A version and those that led to it, as far as they are kept."""
+    parents = {row.sequence: row.parent for row in connection.execute(select(calibrations.c.sequence, calibrations.c.parent))}
+    line = [sequence]
+    while parents.get(line[-1], 0) in parents:
+        line.append(parents[line[-1]])
+    return line
 
 
 def _active_sequence(connection: Connection) -> int:

@@ -81,6 +81,14 @@ class NullStore:
         """Never known."""
         return None
 
+    def calibration_at(self, sequence: int) -> CalibrationRow | None:
+        """Never known."""
+        return None
+
+    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
+        """Nothing."""
+        return ()
+
     def calibration_before(self, sequence: int) -> CalibrationRow | None:
         """Never known."""
         return None

@@ -108,6 +108,16 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return calibrations.by_version(connection, version)
 
+    def calibration_at(self, sequence: int) -> CalibrationRow | None:
+        """A version by its place; None when it is not kept any more."""
+        with self._sessions.reading() as connection:
+            return calibrations.at(connection, sequence)
+
+    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
+        """What the calibration was told from version `after` on (0: from the first), as texts in no order."""
+        with self._sessions.reading() as connection:
+            return calibrations.taken_in(connection, after, model_version=model_version)
+
     def calibration_before(self, sequence: int) -> CalibrationRow | None:
         """The version that was made before another."""
         with self._sessions.reading() as connection:
