@@ -79,12 +79,20 @@ def _summary(group: str, rows: deque[tuple[Subject, float]], snapshot: Snapshot,
     )
 
 
-FIGURES = ("card_bytes", "required_bytes", "device_bytes", "runtime_bytes", "activation_bytes", "state_bytes")
-
-
 def _numbers(subject: Subject) -> list[int]:
-    return [getattr(subject, name) for name in FIGURES]
+    sizes = subject.card_bytes, subject.required_bytes, subject.device_bytes
+    return [*sizes, subject.runtime_bytes, subject.activation_bytes, subject.state_bytes]
 
 
 def _subject(group: str, framework: str, numbers: list[int]) -> Subject:
-    return Subject(group=group, framework=framework, **dict(zip(FIGURES, numbers, strict=True)))
+    card, required, device, runtime, activations, states = numbers
+    return Subject(
+        group=group,
+        framework=framework,
+        card_bytes=card,
+        required_bytes=required,
+        device_bytes=device,
+        runtime_bytes=runtime,
+        activation_bytes=activations,
+        state_bytes=states,
+    )

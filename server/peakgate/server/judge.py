@@ -175,9 +175,7 @@ def _united(fields: tuple[FieldError, ...], more: tuple[FieldError, ...]) -> tup
     return tuple(FieldError(field=path, description=text) for path, text in pairs)
 
 
-def _content(
-    response: PredictResponse, assessment: Assessment, job_bytes: bytes, job_name: str, model_version: str
-) -> PredictionContent:
+def _content(response: PredictResponse, assessment: Assessment, job_bytes: bytes, job_name: str, model_version: str) -> PredictionContent:
     return PredictionContent(
         job=job_bytes,
         job_digest=hashlib.sha256(job_bytes).hexdigest(),

@@ -10,9 +10,7 @@ from peakgate.server.store.base import Store
 from peakgate.server.subjects import observation_from
 
 
-def rebuilt(
-    store: Store, sequence: int, late: Sequence[Observation], *, epoch: str, outcomes: dict[str, Outcome] | None = None
-) -> Margin:
+def rebuilt(store: Store, sequence: int, late: Sequence[Observation], *, epoch: str, outcomes: dict[str, Outcome] | None = None) -> Margin:
     """The margin that took in what led to version `sequence`, and `late`, in the order of their ends.
 
     It goes on from the newest ancestor to which nothing of that comes late, and equals the one that learned all of it from the first on,

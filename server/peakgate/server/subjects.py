@@ -101,7 +101,7 @@ def _bytes_of(prediction: Prediction, categories: tuple[str, ...]) -> int:
 def _is_expandable(kind: str, job: Job) -> bool:
     """As stated, or by the framework's default."""
     stated = job.framework.expandable_segments
-    return stated if stated is not None else default_of(kind.split("/")[0], "framework.expandable_segments").value == "true"
+    return stated if stated is not None else default_of(kind.partition("/")[0], "framework.expandable_segments").value == "true"
 
 
 def _version(job: Job) -> str:

@@ -1,4 +1,4 @@
-"""A list of the attempts that ended and were not learned from, an index of the predictions that expire, and what the calibration is told."""
+"""A list of the attempts that ended and were not learned from, an index of predictions that expire, what the calibration is told."""
 
 from __future__ import annotations
 
