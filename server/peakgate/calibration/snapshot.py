@@ -53,9 +53,9 @@ class Snapshot:
         """
         if not 0 < coverage < 1:
             raise ValueError(f"coverage is {coverage}; it must lie between 0 and 1, both excluded")
-        residual = self._level(subject)
-        if not subject.is_textbook:
-            residual += self._margin(subject, 1 - coverage)
+        if subject.is_textbook:
+            return Bound(bound_bytes=subject.required_bytes, observations=0, group=subject.group)
+        residual = self._level(subject) + self._margin(subject, 1 - coverage)
         kept = self._clipped(subject, residual)
         return Bound(
             bound_bytes=math.ceil((subject.counted + kept) * prior.GIGABYTE),
@@ -79,9 +79,9 @@ class Snapshot:
 
     def oom_probability(self, subject: Subject, *, usable_bytes: int) -> float:
         """Probability that the job needs more than `usable_bytes`."""
-        slack = usable_bytes / prior.GIGABYTE - subject.counted - self._level(subject)
         if subject.is_textbook:
-            return float(slack < 0)
+            return float(subject.required_bytes > usable_bytes)
+        slack = usable_bytes / prior.GIGABYTE - subject.counted - self._level(subject)
         return self.curve.survival(slack / self._scale(subject) - self._widening(subject))
 
     def is_unsure(self, subject: Subject) -> bool:
@@ -104,8 +104,6 @@ class Snapshot:
         return [self.nodes[name] for name in subject.levels if name in self.nodes]
 
     def _level(self, subject: Subject) -> float:
-        if subject.is_textbook:
-            return subject.prior_residual
         x = subject.features
         learned = sum(dot(node.theta, x) for node in self._path(subject))
         return subject.prior_residual + learned + self.leanings.get(subject.user, 0.0) * subject.scale
@@ -124,7 +122,6 @@ class Snapshot:
         return prior.ALARM_SCORES * alarmed + self.suspects.get((subject.user, subject.framework), 0.0)
 
     def _clipped(self, subject: Subject, residual: float) -> float:
-        if subject.is_textbook:
-            return residual
-        highest = max(prior.HIGHEST_RESIDUAL_RATIO * subject.card, prior.HIGHEST_RESIDUAL) if subject.card else math.inf
-        return min(max(residual, prior.LOWEST_RESIDUAL), highest)
+        """Within its limits. What is believed of a job that is far too large for its card is above them, and stays."""
+        limits = prior.HIGHEST_RESIDUAL_RATIO * subject.card, prior.HIGHEST_RESIDUAL, subject.prior_residual
+        return min(max(residual, prior.LOWEST_RESIDUAL), max(limits) if subject.card else math.inf)

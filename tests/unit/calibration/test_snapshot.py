@@ -100,9 +100,23 @@ def test_a_residual_has_limits() -> None:
     low = a_calibrator(a_history(200, shift_gb=-4.0))
     tiny = a_subject(runtime_gb=0.0, activations_gb=0.0)
     assert bound_gb(low, of=tiny) == pytest.approx(40 + prior.LOWEST_RESIDUAL)
-    huge = Snapshot().bound(a_subject(required_gb=70, runtime_gb=30), coverage=0.95)
-    assert huge.bound_bytes / GB == pytest.approx(40 + 0.35 * 80)
+    huge = Snapshot().bound(a_subject(required_gb=70, runtime_gb=27.5), coverage=0.95)
+    assert huge.bound_bytes / GB == pytest.approx(42.5 + 0.35 * 80)
     assert huge.clamped
+
+
+def test_a_limit_does_not_go_below_the_requirement() -> None:
+    """Of a job far beyond its card, whose fragmentation alone is larger than the limit."""
+    bound = Snapshot().bound(a_subject(required_gb=300, runtime_gb=30), coverage=0.95)
+    assert (bound.bound_bytes, bound.clamped) == (300 * GB, True)
+
+
+@pytest.mark.parametrize("required_bytes", [130_090_066_618, 135_526_973_219, 66_675_269_592])
+def test_a_textbook_bound_is_the_requirement_to_the_byte(required_bytes: int) -> None:
+    """Gigabytes in floating point do not come back to every byte."""
+    subject = replace(a_subject(framework=TEXTBOOK), required_bytes=required_bytes)
+    assert Snapshot().bound(subject, coverage=0.95).bound_bytes == required_bytes
+    assert Snapshot().oom_probability(subject, usable_bytes=required_bytes) == 0.0
 
 
 def test_an_unsure_snapshot_says_so() -> None:

@@ -144,7 +144,8 @@ def test_the_largest_requirement_is_the_last_whose_bound_fits(kind: str, a_job: 
     largest = assessor.largest_requirement(kind, job=job, like=like, usable_bytes=80 * GB)
     of_kind = replace(like, framework=framework_key(kind, job), group=group_key(kind, job, None))
     bounds = [
-        assessor.snapshot.bound(scaled(of_kind, required_bytes=largest + more), coverage=assessor.policy.careful_coverage) for more in (0, 1)
+        assessor.snapshot.bound(scaled(of_kind, required_bytes=largest + more), coverage=assessor.policy.careful_coverage)
+        for more in (0, 1)
     ]
     assert bounds[0].bound_bytes <= 80 * GB < bounds[1].bound_bytes
 
