@@ -37,6 +37,7 @@ def store(database: Database) -> Iterator[SqlStore]:
     opened.close()
 
 
+NEW_IN_0003 = {"predictions": ("subject",), "observations": ("body", "sequence", "aside"), "calibrations": ("parent",)}
 NEW_IN_0002 = {"step", "steps_done", "longest_sequence", "alloc_retries", "ooms", "longest_gap_us", "xid"}
 
 
@@ -276,7 +277,9 @@ def test_an_upgrade_lists_what_had_ended(database: Database) -> None:
     store.merge_peaks([a_peak(prediction=f"predictions/{number}", ended=number % 2) for number in range(4)])
     store.add_event(EventRow(cluster="c", job="1", restart=0, prediction="predictions/2", event="failed", event_us=9, exit_code=1))
     store.apply(an_observation("predictions/1"), None, expected_sequence=0)
-    database.run("DROP TABLE ended_attempts", "DROP INDEX ix_predictions_unused", "UPDATE alembic_version SET version_num = '0002'")
+    indices = ("DROP INDEX ix_predictions_unused", "DROP INDEX ix_observations_sequence")
+    columns = (f"ALTER TABLE {table} DROP COLUMN {name}" for table, names in NEW_IN_0003.items() for name in names)
+    database.run("DROP TABLE ended_attempts", *indices, *columns, "UPDATE alembic_version SET version_num = '0002'")
     upgrade(database.url)
     assert [each.prediction for each in store.due(names=None, settled_before_us=0)] == ["predictions/3", "predictions/2"]
     store.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text, text
 
 NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -37,7 +37,7 @@ predictions = Table(
     Column("model_version", String(64), nullable=False),
     Column("calibration_version", String(64), nullable=False),
     Column("answer", LargeBinary, nullable=False),
-    Column("subject", Text, nullable=False),
+    Column("subject", Text, nullable=False, server_default=text("''")),  # what the calibration knows the job as, as JSON
     Column("state", String(16), nullable=False),  # running finished oom failed cancelled; empty: bound to no job, expires
 )
 Index("ix_predictions_newest", predictions.c.created_us, predictions.c.prediction)
@@ -147,9 +147,9 @@ observations = Table(
     Column("gpu_uuid", String(128), nullable=False),
     Column("steps_done", BigInteger, nullable=False),
     Column("longest_sequence", BigInteger, nullable=False),
-    Column("body", Text, nullable=False),  # what the calibration was told, as JSON; empty: nothing
-    Column("sequence", BigInteger, nullable=False, index=True),  # of the version of the calibration that took it in; 0: none did
-    Column("aside", Integer, nullable=False),  # 1: that version was gone back from
+    Column("body", Text, nullable=False, server_default=text("''")),  # what the calibration was told, as JSON; empty: nothing
+    Column("sequence", BigInteger, nullable=False, index=True, server_default="0"),  # of the version that took it in; 0: none did
+    Column("aside", Integer, nullable=False, server_default="0"),  # 1: that version was gone back from
 )
 Index("ix_observations_kept_out", observations.c.learned, observations.c.applied_us)
 
@@ -157,7 +157,7 @@ calibrations = Table(
     "calibrations",
     metadata,
     Column("sequence", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
-    Column("parent", BigInteger, nullable=False),  # sequence of the version that it was made from; 0: none
+    Column("parent", BigInteger, nullable=False, server_default="0"),  # sequence of the version that it was made from; 0: none
     Column("version", String(64), nullable=False, index=True),
     Column("state", String(16), nullable=False),  # active retired
     Column("created_us", BigInteger, nullable=False),

@@ -13,8 +13,8 @@ TERMINAL_EVENTS = ("finished", "failed", "oom", "cancelled")
 
 
 ADDED = (
-    ("predictions", "subject", sa.Text(), ""),
-    ("observations", "body", sa.Text(), ""),
+    ("predictions", "subject", sa.Text(), sa.text("''")),
+    ("observations", "body", sa.Text(), sa.text("''")),
     ("observations", "sequence", sa.BigInteger(), "0"),
     ("observations", "aside", sa.Integer(), "0"),
     ("calibrations", "parent", sa.BigInteger(), "0"),
@@ -39,11 +39,9 @@ def upgrade() -> None:
 
 
 def _add_columns() -> None:
+    """With their defaults, so that no table is written anew: SQLite could not do that to one that others refer to."""
     for name, column, kind, value in ADDED:
-        with op.batch_alter_table(name) as table:
-            table.add_column(sa.Column(column, kind, nullable=False, server_default=value))
-        with op.batch_alter_table(name) as table:
-            table.alter_column(column, server_default=None)
+        op.add_column(name, sa.Column(column, kind, nullable=False, server_default=value))
     op.create_index(op.f("ix_observations_sequence"), "observations", ["sequence"], unique=False)
 
 
