@@ -12,15 +12,15 @@ from peakgate.server.classing import Kind
 from peakgate.server.clock import MICROSECONDS, Clock
 from peakgate.server.groups import groups_json
 from peakgate.server.judge import Judge
-from peakgate.server.lengths import at_length, stated
+from peakgate.server.lengths import at_length
 from peakgate.server.logs import Logger
 from peakgate.server.margin import Margin, margin_from
 from peakgate.server.metrics import Metrics
 from peakgate.server.observe import NO_PEAKS, Observed, observe
-from peakgate.server.rebuild import rebuilt
+from peakgate.server.rebuild import NEAR, rebuilt
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import Attempt, CalibrationRow, ObservationRow
-from peakgate.server.subjects import observation_text, subject_from
+from peakgate.server.subjects import observation_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,8 @@ class Learner:
             margin = margin_from(body)
         except ValueError as error:
             self._log.warning("calibration cannot be read", cause=str(error))
-            return rebuilt(self._store, 0, (), epoch=epoch)
+            again = rebuilt(self._store, 0, (), epoch=epoch)
+            return again.margin if again is not None else Margin(Calibrator(epoch=epoch))
         if margin.calibrator.epoch == epoch:
             return margin
         self._log.warning("calibration of another memory model", found=margin.calibrator.epoch, want=epoch)
@@ -99,34 +100,47 @@ class Learner:
 
     def _learn(self, names: Collection[str] | None) -> tuple[Learned, ...]:
         learned: list[Learned] = []
+        late: list[tuple[Attempt, Observed]] = []
         for attempt in self._due(names):
             observed = self._observe(attempt)
             if observed.reason == NO_PEAKS and attempt.finished_us > self._clock() - self._settle_us:
                 continue  # the end was told before the last peaks arrived
             self._load()
             outcome, candidate = self._try(observed)
-            row = self._observation_row(attempt, observed, outcome)
-            new = self._calibration_row(candidate) if candidate.version != self._margin.version else None
-            if not self._store.apply(row, new, expected_sequence=self._sequence):
-                continue  # another replica was first, or has moved on: what is left is found at the next call
-            if new is not None:
-                self._load()
-            learned.append(
-                Learned(
-                    attempt=attempt,
-                    observed_bytes=observed.observed_bytes,
-                    outcome=outcome,
-                    kind=observed.kind,
-                    source=observed.source,
-                )
-            )
-        return tuple(learned)
+            if outcome.reason == OUT_OF_ORDER:
+                late.append((attempt, observed))
+            else:
+                learned += self._apply([(attempt, observed)], [outcome], candidate)
+        return (*learned, *(self._learn_late(late, reach=None if names is None else NEAR) if late else ()))
+
+    def _learn_late(self, late: Sequence[tuple[Attempt, Observed]], *, reach: int | None) -> list[Learned]:
+        """Rows that come late are learned where they belong, all of them at once. What is too far back waits for the next sweep."""
+        self._load()
+        observations = [each.observation for _, each in late if each.observation is not None]
+        again = rebuilt(self._store, self._sequence, observations, epoch=self._judge.memory.version, reach=reach)
+        if again is None:
+            return []
+        return self._apply(late, [again.outcomes[each.prediction] for each in observations], again.margin)
+
+    def _apply(self, observed: Sequence[tuple[Attempt, Observed]], outcomes: Sequence[Outcome], candidate: Margin) -> list[Learned]:
+        """Commits what became of attempts with the margin that they changed. Empty when another replica was first, or has moved on: what is
+        left is found at the next call."""
+        pairs = list(zip(observed, outcomes, strict=True))
+        rows = [self._observation_row(attempt, each, outcome) for (attempt, each), outcome in pairs]
+        new = self._calibration_row(candidate) if candidate.version != self._margin.version else None
+        if not self._store.apply(rows, new, expected_sequence=self._sequence):
+            return []
+        if new is not None:
+            self._load()
+        return [
+            Learned(attempt=attempt, observed_bytes=each.observed_bytes, outcome=outcome, kind=each.kind, source=each.source)
+            for (attempt, each), outcome in pairs
+        ]
 
     def _observe(self, attempt: Attempt) -> Observed:
         memory = self._judge.memory
         return observe(
             attempt,
-            subject_from(attempt.subject) if attempt.subject else stated(memory, attempt.job_body),
             model_version=memory.version,
             received_at=self._clock() / MICROSECONDS,
             at_length=at_length(memory, attempt.job_body),
@@ -136,16 +150,11 @@ class Learner:
         return self._store.due(names=names, settled_before_us=self._clock() - self._settle_us)
 
     def _try(self, observed: Observed) -> tuple[Outcome, Margin]:
-        """Learns on a copy: the one in use changes only after the commit. A row that comes late is learned where it belongs."""
+        """Learns on a copy: the one in use changes only after the commit."""
         candidate = self._margin.copy()
         if observed.observation is None:
             return Outcome(learned=False, reason=observed.reason, message=observed.message), candidate
-        outcome = candidate.learn(observed.observation)
-        if outcome.reason != OUT_OF_ORDER:
-            return outcome, candidate
-        found: dict[str, Outcome] = {}
-        candidate = rebuilt(self._store, self._sequence, (observed.observation,), epoch=self._judge.memory.version, outcomes=found)
-        return found[observed.observation.prediction], candidate
+        return candidate.learn(observed.observation), candidate
 
     def _observation_row(self, attempt: Attempt, observed: Observed, outcome: Outcome) -> ObservationRow:
         observation = observed.observation

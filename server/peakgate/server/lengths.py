@@ -1,4 +1,4 @@
-"""What an attempt is compared with: its stated job, or, where the length is a cap, the job at the longest sequence that was there."""
+"""A job whose sequence length is a cap, predicted again for the longest sequence that was really there."""
 
 from __future__ import annotations
 
@@ -16,12 +16,6 @@ AtLength = Callable[[int], Subject | None]
 """A job at another length in tokens; None when it cannot be told from the length alone."""
 
 
-def stated(memory: MemoryModel, job_body: bytes) -> Subject:
-    """A stored job as it is predicted today. Raises JobError when it cannot be judged."""
-    job = job_from_message(TrainingJob.FromString(job_body))
-    return _subject(memory, job)
-
-
 def at_length(memory: MemoryModel, job_body: bytes) -> AtLength | None:
     """A stored job by length; None when its stated length is the data's own."""
     job = job_from_message(TrainingJob.FromString(job_body))
@@ -36,11 +30,8 @@ def _predicted(memory: MemoryModel, job: Job, tokens: int) -> Subject | None:
     """None too where a rank sees only a part of the sequence, or where the decoder's own length decides as well."""
     if tokens <= 0 or (job.parallelism.context or 1) > 1 or job.batch.target_length is not None:
         return None
+    changed = memory.with_changes(job, (("batch.sequence_length", tokens), ("batch.sequence_length_is", "exact")))
     try:
-        return _subject(memory, memory.with_changes(job, (("batch.sequence_length", tokens), ("batch.sequence_length_is", "exact"))))
+        return subject_of(memory.predict(changed), changed, memory.capacity_of(changed))
     except JobError:
         return None  # such as a length that the plan cannot divide
-
-
-def _subject(memory: MemoryModel, job: Job) -> Subject:
-    return subject_of(memory.predict(job), job, memory.capacity_of(job))

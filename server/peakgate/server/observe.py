@@ -12,6 +12,7 @@ from peakgate.server.clock import MICROSECONDS
 from peakgate.server.figures import GpuFigures, figures_of, worst_of
 from peakgate.server.lengths import AtLength
 from peakgate.server.store.records import Attempt, PeakRow
+from peakgate.server.subjects import subject_from
 
 NO_PEAKS = "NO_PEAKS"
 """The reason word of an attempt of which no GPU was seen."""
@@ -41,20 +42,20 @@ class Observed:
     longest_sequence: int = 0
 
 
-def observe(
-    attempt: Attempt, subject: Subject, *, model_version: str, received_at: float = math.inf, at_length: AtLength | None = None
-) -> Observed:
+def observe(attempt: Attempt, *, model_version: str, received_at: float = math.inf, at_length: AtLength | None = None) -> Observed:
     """The one observation of an attempt: its worst GPU, by device peak. Figures of another memory model are not compared.
 
-    `subject` is the job as it was predicted; `at_length` predicts it for another length, when its stated one is a cap. `received_at` is in
-    seconds since the epoch, infinite when it is unknown.
+    `at_length` predicts the job for another length, when its stated one is a cap. `received_at` is in seconds since the epoch, infinite
+    when it is unknown.
     """
     gpus = figures_of(attempt.peaks, card_bytes=attempt.card_bytes)
     worst = worst_of(gpus)
     if worst is None:
         return Observed(reason=NO_PEAKS, message="the job ended and no GPU of it was seen")
+    subject = subject_from(attempt.subject) if attempt.subject else None
     predicted = subject if at_length is None else at_length(worst.longest_sequence)
-    evidence = _evidence(attempt, gpus, worst, is_same_model=attempt.model_version == model_version, is_length_unknown=predicted is None)
+    is_same_model = attempt.model_version == model_version and subject is not None
+    evidence = _evidence(attempt, gpus, worst, is_same_model=is_same_model, is_length_unknown=predicted is None)
     rule = rule_for(evidence)
     compared = predicted if predicted is not None and rule.kind is not Kind.LOWER else subject
     observed = Observed(
@@ -70,7 +71,7 @@ def observe(
         steps_done=evidence.steps_done or 0,
         longest_sequence=worst.longest_sequence,
     )
-    if rule.kind is Kind.DROPPED:
+    if rule.kind is Kind.DROPPED or compared is None:
         return observed
     return replace(observed, observation=_observation(attempt, worst, rule, compared, received_at))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from peakgate.calibration import Calibrator, Observation, Outcome, in_order
 from peakgate.server.margin import Margin, margin_from
@@ -10,21 +11,31 @@ from peakgate.server.store.base import Store
 from peakgate.server.subjects import observation_from
 
 
-def rebuilt(store: Store, sequence: int, late: Sequence[Observation], *, epoch: str, outcomes: dict[str, Outcome] | None = None) -> Margin:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """A margin that was made again, and what became of each observation that it took in anew, by its name."""
+
+    margin: Margin
+    outcomes: Mapping[str, Outcome]
+
+
+NEAR = 20
+"""Versions that are gone back at once for a row that comes late; beyond them rows are collected, and one replay takes in all of them."""
+
+
+def rebuilt(store: Store, sequence: int, late: Sequence[Observation], *, epoch: str, reach: int | None = None) -> Rebuilt | None:
     """The margin that took in what led to version `sequence`, and `late`, in the order of their ends.
 
     It goes on from the newest ancestor to which nothing of that comes late, and equals the one that learned all of it from the first on,
-    to the last bit. `outcomes` takes what became of each observation since, by its name. 0: from the first on.
+    to the last bit. 0: from the first on. None: no ancestor within `reach` will do.
     """
-    for place, margin in _ancestors(store, sequence, epoch):
+    for step, (place, margin) in enumerate(_ancestors(store, sequence, epoch)):
+        if reach is not None and step >= reach:
+            return None
         rows = in_order([*(observation_from(text) for text in store.taken_in(place, model_version=epoch)), *late])
         if not rows or rows[0].order > margin.newest:
-            break
-    for row in rows:
-        outcome = margin.learn(row)
-        if outcomes is not None:
-            outcomes[row.prediction] = outcome
-    return margin
+            return Rebuilt(margin=margin, outcomes={row.prediction: margin.learn(row) for row in rows})
+    raise AssertionError("the last ancestor knows nothing, so that nothing comes late to it")
 
 
 def _ancestors(store: Store, sequence: int, epoch: str) -> Iterator[tuple[int, Margin]]:

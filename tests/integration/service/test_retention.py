@@ -49,7 +49,7 @@ def observe(store: SqlStore) -> None:
         reason="",
         message="",
     )
-    assert store.apply(row, None, expected_sequence=0)
+    assert store.apply([row], None, expected_sequence=0)
 
 
 def an_event(moment_us: int, event: str = "finished", prediction: str = "predictions/0") -> EventRow:

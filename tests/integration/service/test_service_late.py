@@ -11,6 +11,7 @@ from tests.databases import Database, NewDatabase
 from tests.integration.service.conftest import _start
 from tests.integration.service.test_service_margin import a_batch, a_peak, an_end
 
+from peakgate.server import learning
 from peakgate.server.margin import margin_from
 from peakgate.v1 import calibration_service_pb2 as calibration_pb
 from peakgate.v1 import prediction_service_pb2 as pb
@@ -92,3 +93,21 @@ async def test_a_margin_that_cannot_be_read_is_made_again(start_service: Any, da
     async with start_service() as second:
         found = await second.predictions.Predict(pb.PredictRequest(job=job))
     assert (found.peak, found.calibration) == (want.peak, want.calibration)
+
+
+async def test_what_is_too_far_back_is_collected_for_the_next_sweep(service: Any, a_job: AJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A month of accounting that is imported is replayed once, and not once a row: one new version takes in all of it."""
+    monkeypatch.setattr(learning, "NEAR", 1)
+    job = a_job(framework="huggingface", micro_batch_size=4)
+    answers = [await service.predictions.Predict(pb.PredictRequest(job=job)) for _ in range(5)]
+    for second, answer in zip((30, 40), answers[:2], strict=True):
+        await ended(service, answer, second, 1.0)
+    before = service.core.store.active_calibration()
+    for second, answer in zip((3, 1, 2), answers[2:], strict=True):
+        await ended(service, answer, second, 1.0)
+    assert service.core.store.active_calibration() == before
+    learned_at_once = await service.core.learner.learn()
+    after = service.core.store.active_calibration()
+    assert [each.attempt.job for each in learned_at_once] == ["1", "2", "3"]
+    assert (after.sequence, after.parent, after.observations) == (before.sequence + 1, before.sequence, 5)
+    assert await service.core.learner.learn() == ()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from peakgate.calibration import Subject
 from peakgate.server.store.records import Attempt, PeakRow
+from peakgate.server.subjects import subject_text
 
 CARD = 80_000
 SECOND = 1_000_000
@@ -71,4 +72,5 @@ def an_attempt(*peaks: PeakRow, event: str = "finished", model_version: str = "1
         finished_us=5 * SECOND,
         peaks=peaks,
         job_digest="digest",
+        subject=subject_text(SUBJECT),
     )

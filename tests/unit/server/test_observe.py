@@ -22,7 +22,7 @@ JUST_FULL = 79_000
 
 def observed(attempt: Attempt, at_length: AtLength | None = None) -> Observed:
     """What is said under the model that made the prediction."""
-    return observe(attempt, SUBJECT, model_version="1", received_at=6.0, at_length=at_length)
+    return observe(attempt, model_version="1", received_at=6.0, at_length=at_length)
 
 
 def ends(found: Observed) -> tuple[int, int | None]:
@@ -86,7 +86,8 @@ def test_no_peaks() -> None:
 
 
 def test_a_prediction_of_another_memory_model_teaches_nothing() -> None:
-    """Its error is not the error of the model in use."""
+    """Its error is not the error of the model in use; nor one of an older service, which did not say what the calibration is to know."""
+    assert observed(replace(an_attempt(a_peak()), subject="")).reason == "OTHER_MODEL"
     assert observed(an_attempt(a_peak(), model_version="0")).reason == "OTHER_MODEL"
 
 

@@ -67,8 +67,8 @@ class Store(Protocol):
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""
 
-    def apply(self, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
-        """Marks an observation as applied and activates `new`, in one transaction. False: somebody else was first."""
+    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+        """Marks observations as applied and activates `new`, in one transaction. False: somebody else was first."""
 
     def calibration(self, version: str) -> CalibrationRow | None:
         """A version by its name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
@@ -24,22 +25,24 @@ def active(connection: Connection) -> CalibrationRow | None:
     return _calibration(row) if row is not None else None
 
 
-def apply(connection: Connection, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
-    """Marks an observation as applied and makes `new` the active version (None: it was kept out).
+class AppliedError(Exception):
+    """An observation was applied before: nothing of the transaction may stay."""
 
-    False, with nothing written, when the observation was applied before or another replica has moved the calibration on.
+
+def apply(connection: Connection, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+    """Marks observations as applied and makes `new` the active version (None: none of them changed it).
+
+    False, with nothing written, when another replica has moved the calibration on. Raises AppliedError when one was applied before.
     """
     if new is not None:
         take(connection, Lock.CALIBRATION)
     if new is not None and _active_sequence(connection) != expected_sequence:
         return False
-    values = asdict(observation) | {"learned": int(observation.learned), "sequence": 0, "aside": 0}
-    if not insert_once(connection, observations, values):
-        return False
-    ended.strike(connection, observation.prediction, observation.job, observation.restart)
-    if new is not None:
-        of_attempt = (observations.c[name] == values[name] for name in ("prediction", "job", "restart"))
-        connection.execute(update(observations).where(*of_attempt).values(sequence=add(connection, new)))
+    sequence = add(connection, new) if new is not None else 0
+    for row in sorted(rows, key=lambda each: (each.prediction, each.job, each.restart)):
+        if not insert_once(connection, observations, asdict(row) | {"learned": int(row.learned), "sequence": sequence, "aside": 0}):
+            raise AppliedError
+        ended.strike(connection, row.prediction, row.job, row.restart)
     return True
 
 

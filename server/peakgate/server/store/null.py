@@ -73,7 +73,7 @@ class NullStore:
         """None: the prior holds."""
         return None
 
-    def apply(self, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
         """Nothing is learned."""
         return False
 

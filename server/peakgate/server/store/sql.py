@@ -98,10 +98,13 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return calibrations.active(connection)
 
-    def apply(self, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
-        """Marks an observation as applied and activates `new`, in one transaction. False: somebody else was first."""
-        with self._sessions.writing() as connection:
-            return calibrations.apply(connection, observation, new, expected_sequence=expected_sequence)
+    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+        """Marks observations as applied and activates `new`, in one transaction. False: somebody else was first."""
+        try:
+            with self._sessions.writing() as connection:
+                return calibrations.apply(connection, rows, new, expected_sequence=expected_sequence)
+        except calibrations.AppliedError:
+            return False
 
     def calibration(self, version: str) -> CalibrationRow | None:
         """A version by its name."""
