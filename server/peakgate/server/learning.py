@@ -34,6 +34,13 @@ class Learned:
     source: str
 
 
+Due = list[tuple[Attempt, Observed]]
+"""Ended attempts, and what each says."""
+
+MOST_AT_ONCE = 500
+"""Attempts that one transaction takes in: whoever writes beside it waits for a part of a second at most."""
+
+
 class Learner:
     """Learns from ended jobs and swaps the judge's snapshot.
 
@@ -99,33 +106,32 @@ class Learner:
         return Margin(Calibrator(epoch=epoch))
 
     def _learn(self, names: Collection[str] | None) -> tuple[Learned, ...]:
-        learned: list[Learned] = []
-        late: list[tuple[Attempt, Observed]] = []
-        for attempt in self._due(names):
-            observed = self._observe(attempt)
-            if observed.reason == NO_PEAKS and attempt.finished_us > self._clock() - self._settle_us:
-                continue  # the end was told before the last peaks arrived
-            self._load()
-            outcome, candidate = self._try(observed)
-            if outcome.reason == OUT_OF_ORDER:
-                late.append((attempt, observed))
-            else:
-                learned += self._apply([(attempt, observed)], [outcome], candidate)
-        return (*learned, *(self._learn_late(late, reach=None if names is None else NEAR) if late else ()))
-
-    def _learn_late(self, late: Sequence[tuple[Attempt, Observed]], *, reach: int | None) -> list[Learned]:
-        """Rows that come late are learned where they belong, all of them at once. What is too far back waits for the next sweep."""
+        """One new version takes in all that is due."""
+        due = [(attempt, self._observe(attempt)) for attempt in self._due(names)]
+        unsettled_us = self._clock() - self._settle_us
+        # Without a peak the end was told before the last ones arrived.
+        due = [(attempt, each) for attempt, each in due if each.reason != NO_PEAKS or attempt.finished_us <= unsettled_us][:MOST_AT_ONCE]
         self._load()
-        observations = [each.observation for _, each in late if each.observation is not None]
+        candidate = self._margin.copy() if due else self._margin
+        outcomes = [_learned(candidate, each) for _, each in due]
+        if any(outcome.reason == OUT_OF_ORDER for outcome in outcomes):
+            candidate, due, outcomes = self._with_late(candidate, due, outcomes, reach=None if names is None else NEAR)
+        return tuple(self._apply(due, outcomes, candidate) if due else ())
+
+    def _with_late(self, candidate: Margin, due: Due, outcomes: list[Outcome], *, reach: int | None) -> tuple[Margin, Due, list[Outcome]]:
+        """With rows that come late learned where they belong; what is too far back is left out, and waits for the next sweep."""
+        observations = [each.observation for _, each in due if each.observation is not None]
         again = rebuilt(self._store, self._sequence, observations, epoch=self._judge.memory.version, reach=reach)
         if again is None:
-            return []
-        return self._apply(late, [again.outcomes[each.prediction] for each in observations], again.margin)
+            kept = [(pair, outcome) for pair, outcome in zip(due, outcomes, strict=True) if outcome.reason != OUT_OF_ORDER]
+            return candidate, [pair for pair, _ in kept], [outcome for _, outcome in kept]
+        names = [each.observation.prediction if each.observation is not None else "" for _, each in due]
+        return again.margin, due, [again.outcomes.get(name, outcome) for name, outcome in zip(names, outcomes, strict=True)]
 
-    def _apply(self, observed: Sequence[tuple[Attempt, Observed]], outcomes: Sequence[Outcome], candidate: Margin) -> list[Learned]:
+    def _apply(self, due: Due, outcomes: Sequence[Outcome], candidate: Margin) -> list[Learned]:
         """Commits what became of attempts with the margin that they changed. Empty when another replica was first, or has moved on: what is
         left is found at the next call."""
-        pairs = list(zip(observed, outcomes, strict=True))
+        pairs = list(zip(due, outcomes, strict=True))
         rows = [self._observation_row(attempt, each, outcome) for (attempt, each), outcome in pairs]
         new = self._calibration_row(candidate) if candidate.version != self._margin.version else None
         if not self._store.apply(rows, new, expected_sequence=self._sequence):
@@ -148,13 +154,6 @@ class Learner:
 
     def _due(self, names: Collection[str] | None) -> Sequence[Attempt]:
         return self._store.due(names=names, settled_before_us=self._clock() - self._settle_us)
-
-    def _try(self, observed: Observed) -> tuple[Outcome, Margin]:
-        """Learns on a copy: the one in use changes only after the commit."""
-        candidate = self._margin.copy()
-        if observed.observation is None:
-            return Outcome(learned=False, reason=observed.reason, message=observed.message), candidate
-        return candidate.learn(observed.observation), candidate
 
     def _observation_row(self, attempt: Attempt, observed: Observed, outcome: Outcome) -> ObservationRow:
         observation = observed.observation
@@ -213,3 +212,9 @@ class Learner:
             reason=outcome.reason,
             calibration=self._judge.snapshot.version,
         )
+
+
+def _learned(margin: Margin, observed: Observed) -> Outcome:
+    if observed.observation is None:
+        return Outcome(learned=False, reason=observed.reason, message=observed.message)
+    return margin.learn(observed.observation)

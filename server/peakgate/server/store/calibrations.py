@@ -15,7 +15,7 @@ from peakgate.server.store.session import insert_once
 from peakgate.server.store.tables import calibrations, observations, predictions
 
 VERSIONS_KEPT = 100
-"""Versions that can be gone back to, one for each of the newest observations: at most 150 KB each with a full pool of 2000 rows."""
+"""Versions that can be gone back to: some 400 KB each with a full pool of 2000 rows."""
 
 
 def active(connection: Connection) -> CalibrationRow | None:
