@@ -56,40 +56,47 @@ class Learner:
         self._metrics = metrics
         self._log = log
         self._lock = asyncio.Lock()
-        self._sequence = 0
+        self._sequence = self._shown = 0
         self._margin = Margin(Calibrator(epoch=judge.memory.version))
+        self._groups = self._margin.groups()
 
     async def load(self) -> None:
         """Takes the active calibration of the store, when another is active than the one in memory. Raises STORE_UNAVAILABLE."""
         async with self._lock:
-            if await asyncio.to_thread(self._load):
-                self._swap()
+            await asyncio.to_thread(self._load)
+            self._show()
 
     async def learn(self, names: Collection[str] | None = None) -> tuple[Learned, ...]:
         """Applies every ended job that was not applied yet (`names`: only of these predictions). Raises STORE_UNAVAILABLE."""
         async with self._lock:
-            learned = await asyncio.to_thread(self._learn, names)
-            if learned:
-                self._swap()
+            try:
+                learned = await asyncio.to_thread(self._learn, names)
+            finally:
+                self._show()
         for each in learned:
             self._report(each)
         return learned
 
+    def _show(self) -> None:
+        """Answers rest on what is in memory, also where that was read because another replica was first to learn."""
+        if self._shown != self._sequence:
+            self._shown = self._sequence
+            self._swap()
+
     def _swap(self) -> None:
         self._judge.swap(self._margin.calibrator.snapshot())
-        groups = self._margin.groups()
-        self._metrics.series("peakgate_calibration_observations").set(sum(group.observations for group in groups))
-        for group in groups:
+        self._metrics.series("peakgate_calibration_observations").set(sum(group.observations for group in self._groups))
+        for group in self._groups:
             self._metrics.series("peakgate_calibration_margin_ratio", group=group.group).set(group.margin_ratio)
 
-    def _load(self) -> bool:
+    def _load(self) -> None:
         row = self._store.active_calibration()
         if row is None or row.sequence == self._sequence:
-            return False
-        self._sequence = row.sequence
+            return
         self._margin = self._read(row.body)
-        self._margin.calibrator.snapshot()  # made here, off the event loop
-        return True
+        self._margin.calibrator.snapshot()  # made here, off the event loop, and so are the groups
+        self._groups = self._margin.groups()
+        self._sequence = row.sequence
 
     def _read(self, body: str) -> Margin:
         """The stored margin; one that this version cannot read is made again from what was observed, as far as that was kept."""
