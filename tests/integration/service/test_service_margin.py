@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import grpc
 import pytest
 from tests.databases import Database
 
+from peakgate.calibration.trust import MISSES_TOO_OFTEN, Trust
 from peakgate.server.errors import PeakgateError
+from peakgate.server.subjects import observation_from, subject_from
 from peakgate.v1 import calibration_service_pb2 as calibration_pb
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1 import telemetry_service_pb2 as telemetry_pb
@@ -301,6 +304,34 @@ async def test_an_implausible_peak_is_quarantined_with_its_reason(service: Any, 
     assert [row.prediction for row in kept_out] == [before.prediction]
     assert kept_out[0].reason.isupper()
     assert kept_out[0].message
+
+
+async def test_a_calibration_that_is_not_trusted_is_told_and_counted(service: Any, a_job: AJob) -> None:
+    """A wide bound at 99 %, a warning with the reason's word, and the metric that a dashboard shows; cached answers count too."""
+    before = await predicted(service, a_job)
+    misses = replace(service.core.judge.snapshot, trust=Trust(chances=(0.0,) * 200))
+    service.core.judge.swap(misses)
+    for _ in range(2):
+        answer = await predicted(service, a_job)
+        assert any(MISSES_TOO_OFTEN in warning for warning in answer.warnings)
+        assert answer.peak.coverage == 0.99
+        assert answer.peak.bound_bytes - answer.peak.required_bytes >= 0.15 * answer.capacity.total_bytes
+    assert answer.peak.bound_bytes > before.peak.bound_bytes
+    text = service.metrics.exposition().decode()
+    assert f'peakgate_answers_distrusted_total{{reason="{MISSES_TOO_OFTEN}"}} 2.0' in text
+
+
+async def test_what_is_stored_is_what_the_calibration_is_told(service: Any, a_job: AJob, database: Database) -> None:
+    """The subject with the prediction; the same with whose it was and what was seen, with the observation."""
+    before = await predicted(service, a_job)
+    await service.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes, ended=True, uid=1000)))
+    ((subject,),) = database.rows("SELECT subject FROM predictions")
+    ((body, sequence),) = database.rows("SELECT body, sequence FROM observations")
+    stored, told = subject_from(subject), observation_from(body)
+    assert (stored.group, stored.required_bytes) == (before.calibration.group, before.peak.required_bytes)
+    assert told.subject == replace(stored, user="c/1000")
+    assert (told.upper_bytes, told.has_statistics, len(told.config)) == (before.peak.device_bytes, False, 64)
+    assert sequence == service.core.store.active_calibration().sequence
 
 
 def test_a_killed_service_loses_nothing_that_it_acknowledged(run_service: Any, a_job: AJob) -> None:
