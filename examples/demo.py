@@ -42,6 +42,7 @@ OBSERVED_RATIOS = (1.07, 1.06, 1.08)
 """What the simulated GPU shows over what was predicted: on this cluster such jobs need about 7 % more than the model says."""
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PEAKGATE_")}
+ENVIRONMENT["PEAKGATE_QUIET_SECONDS"] = "0"  # nobody watches for a minute whether the job goes on
 """The caller's own settings stay out of the demonstration."""
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)

@@ -62,7 +62,7 @@ def server(store: Database, folder: Path) -> Iterator[Program]:
     """`peakgate serve` on a database."""
     port = free_port()
     ports = {"PEAKGATE_GRPC_PORT": str(port), "PEAKGATE_HTTP_PORT": str(free_port())}
-    settings = ports | {"PEAKGATE_DATABASE_URL": store.url, "PEAKGATE_LOG_LEVEL": "WARNING"}
+    settings = ports | {"PEAKGATE_DATABASE_URL": store.url, "PEAKGATE_LOG_LEVEL": "WARNING", "PEAKGATE_QUIET_SECONDS": "0"}
     with running([str(PEAKGATE), "serve"], port, settings, folder) as program:
         yield program
 

@@ -18,10 +18,10 @@ from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceServicer, add
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from peakgate.agent.__main__ import PATHS
 from peakgate.agent.main import run_agent
+from peakgate.agent.told import PATHS
 options = json.loads(sys.argv[1])
-options |= {name: Path(options[name]) for name in PATHS if options.get(name) is not None}
+options |= {name: Path(options[name]) for name in PATHS if options.get(name)}
 sys.exit(run_agent(**options))
 """
 

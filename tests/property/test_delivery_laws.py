@@ -13,13 +13,14 @@ import pytest
 from tests.unit.agent.builders import START, a_key, a_row
 from tests.unit.server.stored import MODEL, a_prediction
 
-from peakgate.agent.peaks import Allocator, Flag, JobEvent, PeakRow, PhasePeak
+from peakgate.agent.peaks import Allocator, Flag, JobEvent, PeakRow
 from peakgate.agent.spool import Spool
 from peakgate.agent.wire import NodeIdentity, batch_message, event_message
 from peakgate.server.observe import Observed, observe
 from peakgate.server.store.records import TERMINAL_EVENTS
 from peakgate.server.store.sql import SqlStore, open_store
 from peakgate.server.telemetry import read_event, sort_out
+from peakgate.v1.allocator_report import PhaseReport
 from peakgate.v1.telemetry_service_pb2 import ReportJobEventRequest, ReportPeaksRequest
 
 HISTORIES = 300
@@ -45,7 +46,7 @@ def grown(row: PeakRow, draw: random.Random) -> PeakRow:
     later = row.last_time + draw.randint(1, 30)
     peak = max(row.peak_bytes, draw.randint(1, CARD))
     allocated = max(row.allocator.allocated_bytes, draw.randint(0, peak)) if row.key.source == "torch" else 0
-    phase = PhasePeak(
+    phase = PhaseReport(
         phase=draw.choice(("forward", "backward")), allocated_bytes=draw.randint(0, CARD), reserved_bytes=draw.randint(0, CARD)
     )
     return replace(

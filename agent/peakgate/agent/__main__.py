@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 
 from peakgate.agent.main import run_agent
-
-PATHS = ("spool", "control", "record", "dcgm_jobs", "helper_socket")
+from peakgate.agent.told import PATHS
 
 if __name__ == "__main__":
     options = json.loads(sys.argv[1])
-    options |= {name: Path(options[name]) for name in PATHS if options[name] is not None}
+    options |= {name: Path(options[name]) for name in PATHS if options.get(name)}
     sys.exit(run_agent(**options))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from peakgate.agent.peaks import Flag, PeakKey, PeakRow
+from peakgate.agent.peaks import Attempt, Flag, PeakKey, PeakRow
 from peakgate.agent.record import Record
 from peakgate.agent.samples import Accounted
 
@@ -19,6 +19,7 @@ SLACK_SECONDS = 2.0
 """Clock ticks, the second in which the clock was read, and a clock that time synchronisation moves a little."""
 SOURCE = "accounting"
 MAX_JOBS = 4096
+"""Jobs that are remembered; the oldest give way."""
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -32,17 +33,17 @@ class Crowds:
     """Jobs that had several processes on a GPU at once: the driver's maxima of those cannot be put together to one of the job."""
 
     def __init__(self) -> None:
-        self._jobs: dict[tuple[str, ...], None] = {}
+        self._jobs: dict[tuple[str, Attempt], None] = {}
 
-    def note(self, gpu_uuid: str, attempt: tuple[str, str, int, str]) -> None:
+    def note(self, gpu_uuid: str, attempt: Attempt) -> None:
         """This job has several now."""
-        self._jobs[(gpu_uuid, *map(str, attempt))] = None
+        self._jobs[gpu_uuid, attempt] = None
         if len(self._jobs) > MAX_JOBS:
             del self._jobs[next(iter(self._jobs))]
 
     def has(self, key: PeakKey) -> bool:
         """Whether the job of this row ever had several."""
-        return (key.gpu_uuid, key.cluster, key.job, str(key.restart), key.prediction) in self._jobs
+        return (key.gpu_uuid, key.attempt) in self._jobs
 
 
 def is_same_process(accounted: Accounted, record: Record, process_start_time: float) -> bool:

@@ -20,6 +20,7 @@ from peakgate.agent.samples import Accounted, Gpu
 PERIOD_SECONDS = 60.0
 """The mode is lost when the driver is unloaded, so it is looked at as often."""
 ASK_AGAIN_SECONDS = 3.0
+"""How long the driver is asked for a process that has left, before its row counts as lost."""
 NEEDS_ROOT = "Only root switches accounting on: run nvidia-smi --accounting-mode=1 as root, and leave --enable-accounting out"
 
 log = structlog.get_logger("peakgate.agent.accounting")

@@ -9,65 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import structlog
 
-from peakgate.agent.cgroup import SLUID, CgroupJob, job_of
+from peakgate.agent.cgroup import SLUID, job_of
 from peakgate.agent.drop_ins import JobsOfGpus, believed
 from peakgate.agent.host_pids import HostPids
 from peakgate.agent.jobs_folder import JobFile
-from peakgate.agent.launch import Place, place_of
+from peakgate.agent.launch import place_of
+from peakgate.agent.owner import Facts, Owner, owner_by
+from peakgate.agent.peaks import Attempt
 from peakgate.agent.proc import ProcessId, ProcFolder
-from peakgate.agent.trainings import Attempt, Trainings
+from peakgate.agent.trainings import Trainings
 
 MAX_ID_LENGTH = 200
 """Longer ids in an environment are somebody's mistake or mischief."""
 
 log = structlog.get_logger("peakgate.agent.attribution")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """A job attempt. `job` empty: unattributed, yet reported. `uid` is -1 when it is not known.
-
-    A process outside every scheduler that carries a prediction is a job of its own, named by the prediction. Where `job` is a SLUID,
-    `slurm_job` is the number that people know. `step` tells the trainings of one attempt apart; it is empty for the first of them.
-    """
-
-    cluster: str
-    job: str = ""
-    restart: int = 0
-    prediction: str = ""
-    uid: int = -1
-    step: str = ""
-    slurm_job: str = ""
-
-    @property
-    def attempt(self) -> Attempt:
-        """What tells one attempt from another: cluster, job, restart, prediction."""
-        return self.cluster, self.job, self.restart, self.prediction
-
-    @property
-    def training(self) -> tuple[Attempt, str]:
-        """What tells one training from another: attempt, step."""
-        return self.attempt, self.step
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
-    """What /proc said about a process when it was first seen; it does not change while the process lives.
-
-    `sluid` and `number` are the environment's: hints.
-    """
-
-    cgroup: CgroupJob | None
-    place: Place
-    prediction: str
-    sluid: str
-    number: str
-    restart: int
-    uid: int
 
 
 class Attribution:
@@ -79,7 +38,7 @@ class Attribution:
         self._jobs = jobs
         self._host_pids = host_pids
         self._trainings = Trainings()
-        self._facts: dict[ProcessId, _Facts] = {}
+        self._facts: dict[ProcessId, Facts] = {}
         self._owners: dict[tuple[str, ProcessId], tuple[bool, Owner]] = {}
         self._doubted: set[tuple[str, ProcessId]] = set()
 
@@ -154,13 +113,13 @@ class Attribution:
         file = self._believed(gpu_uuid, process, tuple(files), facts)
         if known and file is None:
             return known
-        owner = self._join(process, _owner(self._cluster, file, facts), file, facts)
+        owner = self._join(process, owner_by(self._cluster, file, facts), file, facts)
         if known and known.attempt != owner.attempt:
             self._trainings.leave(known.attempt, process)
         self._owners[gpu_uuid, process] = (file is not None, owner)
         return owner
 
-    def _believed(self, gpu_uuid: str, process: ProcessId, files: tuple[JobFile, ...], facts: _Facts) -> JobFile | None:
+    def _believed(self, gpu_uuid: str, process: ProcessId, files: tuple[JobFile, ...], facts: Facts) -> JobFile | None:
         number = facts.number if facts.cgroup and facts.cgroup.sluid == facts.sluid else ""
         file = believed(files, cgroup=facts.cgroup, number=number, uid=facts.uid)
         if files and not file and (gpu_uuid, process) not in self._doubted:
@@ -169,19 +128,19 @@ class Attribution:
             log.warning("job file is not of this process's job", gpu=gpu_uuid, file_job=names, pid=process.pid)
         return file
 
-    def _join(self, process: ProcessId, owner: Owner, file: JobFile | None, facts: _Facts) -> Owner:
+    def _join(self, process: ProcessId, owner: Owner, file: JobFile | None, facts: Facts) -> Owner:
         if not owner.job:
             return owner
         if file and file.prediction and facts.prediction not in ("", file.prediction):
             self._trainings.contradict(owner.attempt)
         return replace(owner, step=self._trainings.join(owner.attempt, process, facts.place))
 
-    def _read(self, process: ProcessId) -> _Facts:
+    def _read(self, process: ProcessId) -> Facts:
         environment = {name: _believable(value) for name, value in self._proc.environment(process.pid).items()}
         cgroup = job_of(self._proc.cgroup(process.pid))
         sluid, restart = environment.get("SLURM_JOB_SLUID", ""), environment.get("SLURM_RESTART_COUNT", "")
         uid = self._proc.uid(process.pid)
-        return _Facts(
+        return Facts(
             cgroup=cgroup,
             place=place_of(proc=self._proc, process=process, cgroup=cgroup),
             prediction=environment.get("PEAKGATE_PREDICTION", ""),
@@ -190,32 +149,6 @@ class Attribution:
             restart=int(restart) if restart.isascii() and restart.isdecimal() and len(restart) < 10 else 0,
             uid=-1 if uid is None else uid,
         )
-
-
-def _owner(cluster: str, file: JobFile | None, facts: _Facts) -> Owner:
-    job, slurm_job = _job(file, facts)
-    return Owner(
-        cluster=(file.cluster if file else "") or cluster,
-        job=job,
-        slurm_job=slurm_job,
-        restart=(file.restart if file else 0) or facts.restart,  # Slurm does not tell a prolog how often the job was restarted
-        prediction=(file.prediction if file else "") or facts.prediction,
-        uid=facts.uid,
-    )
-
-
-def _job(file: JobFile | None, facts: _Facts) -> tuple[str, str]:
-    """The job's key, and where that is a SLUID the job's number. A SLUID is of one run of a job, so it is the key wherever it is known."""
-    cgroup = facts.cgroup
-    if cgroup and cgroup.kind == "slurm":
-        sluid = cgroup.sluid or (file.sluid if file else "")
-        number = cgroup.number or (file.job if file else "") or (facts.number if facts.sluid == sluid else "")
-        return (sluid, number) if sluid else (number, "")
-    if file:
-        return (file.sluid, file.job) if file.sluid else (file.job, "")
-    if cgroup:
-        return cgroup.job, ""
-    return (facts.sluid, facts.number) if facts.sluid else (facts.number or facts.prediction, "")
 
 
 def _believable(text: str) -> str:

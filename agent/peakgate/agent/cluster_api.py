@@ -14,7 +14,9 @@ from peakgate.agent.errors import ClusterApiError
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where every pod finds its token, which the kubelet renews, and the certificate of the API server's authority."""
 TIMEOUT_SECONDS = 5.0
+"""Of one read; the watch over pods is its only user, and asks again in a minute."""
 MAX_ANSWER_BYTES = 32 << 20
+"""A hundred ResourceSlices (one page) of 128 devices each (resource.k8s.io/v1, ResourceSliceMaxDevices) stay below it."""
 NOT_FOUND = 404
 
 

@@ -14,12 +14,15 @@ import platformdirs
 import structlog
 
 from peakgate.agent.errors import ServiceUnavailableError, UsageError
+from peakgate.agent.unix_sockets import remove_stale
 from peakgate.agent.watcher import Watcher
 
 RUN_FOLDER = Path("/run/peakgate")
 NAME = "control.sock"
 LONGEST_PAUSE_SECONDS = 24 * 3600.0
+"""A day without figures is the most that one command may cost."""
 REOPEN_LOOK_SECONDS = 0.05
+"""Between two looks whether the watching thread has opened NVML again."""
 NOBODY = "Start the agent, or name its socket with --control"
 
 log = structlog.get_logger("peakgate.agent.control")
@@ -69,12 +72,8 @@ def ask(path: Path, *, timeout_seconds: float, **request: object) -> dict[str, o
 
 
 def _bound(path: Path) -> socket.socket:
-    """A socket that an agent left behind is taken over. Raises FileExistsError when one is listening there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        if probe.connect_ex(str(path)) == 0:
-            raise FileExistsError("another agent listens there")
-    path.unlink(missing_ok=True)
+    remove_stale(path, socket.SOCK_STREAM)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
@@ -91,7 +90,7 @@ async def _serve(watcher: Watcher, reader: asyncio.StreamReader, writer: asyncio
     try:
         request = json.loads(await reader.readline())
         answer = await _answer(watcher, request)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         answer = {"problem": f"not understood: {error}"}
     with contextlib.suppress(ConnectionError):
         writer.write(json.dumps(answer).encode() + b"\n")

@@ -21,6 +21,7 @@ CGROUP_ROOT = Path("/sys/fs/cgroup")
 SKEW_SECONDS = 5.0
 """The service marks rows of a clock that is further off."""
 _TIMEOUT_SECONDS = 3.0
+"""A person waits for each answer of the check-up."""
 
 
 def cgroup_finding(root: Path = CGROUP_ROOT) -> Finding:

@@ -9,8 +9,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from peakgate.agent.peaks import Flag, PeakKey, PeakRow
-from peakgate.agent.trainings import MAX_ATTEMPTS, Attempt
+from peakgate.agent.peaks import Attempt, Flag, PeakKey, PeakRow
+from peakgate.agent.trainings import MAX_ATTEMPTS
 
 
 @dataclass(slots=True)
@@ -23,17 +23,11 @@ class EndedRows:
         """Rows that go out now."""
         for row in rows:
             if row.ended and row.key.pid == 0 and row.key.prediction and Flag.SEVERAL not in row.flags:
-                attempt = attempt_of(row.key)
-                self._rows.setdefault(attempt, {})[row.key] = row
-                self._rows.move_to_end(attempt)
+                self._rows.setdefault(row.key.attempt, {})[row.key] = row
+                self._rows.move_to_end(row.key.attempt)
         while len(self._rows) > MAX_ATTEMPTS:
             self._rows.popitem(last=False)
 
     def take_several(self, attempt: Attempt) -> list[PeakRow]:
         """The attempt's rows once more, marked; afterwards they are forgotten."""
         return [replace(row, flags=row.flags | Flag.SEVERAL) for row in self._rows.pop(attempt, {}).values()]
-
-
-def attempt_of(key: PeakKey) -> Attempt:
-    """The attempt that a row is of."""
-    return key.cluster, key.job, key.restart, key.prediction

@@ -6,10 +6,11 @@ import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from peakgate.agent.attribution import Attribution, Owner
+from peakgate.agent.attribution import Attribution
 from peakgate.agent.errors import NvmlError
 from peakgate.agent.jobs_folder import JobsFolder
 from peakgate.agent.nvml import Nvml
+from peakgate.agent.owner import Owner
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.sampler import Sampler
 from peakgate.agent.samples import AccountingSample, DeviceSample, Gpu, GpuProcess, ProcessSample

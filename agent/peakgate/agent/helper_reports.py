@@ -21,6 +21,7 @@ from peakgate.v1.allocator_report import AllocatorReport, BadReportError, bare_u
 BURST, REFILL_SECONDS = 20, 0.5
 """Datagrams of one process: so many at once, and one more every so often. The helper sends one a second at most, and one when it fails."""
 MAX_PIDS = 4096
+"""Senders whose rate is remembered."""
 MAX_ARRIVED = 2048
 """Reports between two looks of the watcher; the oldest give way."""
 MAX_WAITING = 1024
@@ -30,6 +31,7 @@ WAIT_SECONDS = 60.0
 SLACK_RATIO = 1.02
 """Above the card: another unit, or an invention."""
 LOG_SECONDS = 60.0
+"""A sender that is refused again and again does not fill the log."""
 
 REASONS = ("taken", "bad", "rate", "full", "not_on_a_gpu", "above_the_card")
 """What became of a datagram."""

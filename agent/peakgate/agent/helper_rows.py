@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from peakgate.agent.helper_reports import HelperSample
-from peakgate.agent.peaks import NO_FLAGS, Allocator, Flag, PeakKey, PeakRow, PhasePeak
+from peakgate.agent.peaks import NO_FLAGS, Allocator, Flag, PeakKey, PeakRow, merged_phases
 from peakgate.agent.proc import ProcessId
 from peakgate.v1.allocator_report import ASYNC, AllocatorReport
 
@@ -84,9 +84,6 @@ def _row(sample: HelperSample, key: PeakKey, *, uid: int, flags: Flag) -> PeakRo
 
 
 def _allocator(report: AllocatorReport) -> Allocator:
-    phases = (
-        PhasePeak(phase=each.phase, allocated_bytes=each.allocated_bytes, reserved_bytes=each.reserved_bytes) for each in report.phases
-    )
     return Allocator(
         allocated_bytes=report.allocated_bytes,
         reserved_bytes=report.reserved_bytes,
@@ -94,7 +91,7 @@ def _allocator(report: AllocatorReport) -> Allocator:
         ooms=report.ooms,
         steps_done=report.steps_done,
         longest_sequence=report.longest_sequence,
-        phases=tuple(phases),
+        phases=report.phases,
     )
 
 
@@ -114,10 +111,7 @@ def _merged(one: PeakRow, other: PeakRow) -> PeakRow:
 
 
 def _merged_allocators(one: Allocator, other: Allocator) -> Allocator:
-    phases: dict[str, PhasePeak] = {}
-    for each in (*one.phases, *other.phases):
-        known = phases.get(each.phase, each)
-        allocated, reserved = max(known.allocated_bytes, each.allocated_bytes), max(known.reserved_bytes, each.reserved_bytes)
-        phases[each.phase] = PhasePeak(phase=each.phase, allocated_bytes=allocated, reserved_bytes=reserved)
     names = ("allocated_bytes", "reserved_bytes", "retries", "ooms", "steps_done", "longest_sequence")
-    return Allocator(**{name: max(getattr(one, name), getattr(other, name)) for name in names}, phases=tuple(phases.values()))
+    return Allocator(
+        **{name: max(getattr(one, name), getattr(other, name)) for name in names}, phases=merged_phases((*one.phases, *other.phases))
+    )

@@ -10,7 +10,6 @@ import contextlib
 import os
 import selectors
 import socket
-import stat
 import struct
 import threading
 from collections.abc import Callable
@@ -20,9 +19,10 @@ from pathlib import Path
 import structlog
 
 from peakgate.agent.errors import UsageError
+from peakgate.agent.unix_sockets import remove_stale
+from peakgate.v1.allocator_report import DEFAULT_SOCKET, MAX_BYTES
 
-HELPER_SOCKET = Path("/run/peakgate/agent.sock")
-MAX_DATAGRAM_BYTES = 4096
+HELPER_SOCKET = Path(DEFAULT_SOCKET)
 CREDENTIALS = struct.Struct("3i")
 """struct ucred: pid, uid, gid."""
 ANCILLARY_BYTES = socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(16 * struct.calcsize("i"))
@@ -82,7 +82,7 @@ class HelperSocket:
 
     def _take(self, source: socket.socket) -> None:
         try:
-            content, ancillary, flags, _ = source.recvmsg(MAX_DATAGRAM_BYTES, ANCILLARY_BYTES)
+            content, ancillary, flags, _ = source.recvmsg(MAX_BYTES, ANCILLARY_BYTES)
         except BlockingIOError:
             return
         except OSError as error:
@@ -111,7 +111,7 @@ class HelperSocket:
 
 
 def _bound(path: Path) -> socket.socket:
-    _remove_stale(path)
+    remove_stale(path, socket.SOCK_DGRAM)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # before the first datagram can come
@@ -122,23 +122,6 @@ def _bound(path: Path) -> socket.socket:
         bound.close()
         raise
     return bound
-
-
-def _remove_stale(path: Path) -> None:
-    """Takes away a socket that nobody reads; raises OSError for one that is read, and for what is no socket."""
-    try:
-        is_socket = stat.S_ISSOCK(path.lstat().st_mode)
-    except FileNotFoundError:
-        return
-    if not is_socket:
-        raise FileExistsError("there is something else than a socket")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(str(path))
-        except ConnectionRefusedError:
-            path.unlink()
-            return
-    raise FileExistsError("another agent reads it")
 
 
 def _credentials(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, int, int] | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 HIDDEN_BYTES = 1 << 30
+"""More than CUDA contexts and a display's buffers make between a list and a reading of the device."""
 SURE_AFTER_LISTS = 3
 """The device and its list are not read at the same instant; a difference that stays is none of timing."""
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from peakgate.agent.watched_file import WatchedFile
 
 JOBS_FOLDER = Path("/run/peakgate/jobs")
+MAX_LENGTH = 200
+"""Of an id, as in an environment; the service takes no row with one above 256."""
+MAX_RESTART = (1 << 31) - 1
 WORDS = ("job", "sluid", "cluster", "prediction", "user")
 
 
@@ -50,11 +53,13 @@ def _parse(text: str) -> JobFile:
         raise ValueError("the file must hold one JSON object")  # noqa: TRY004 (one kind of error for one kind of trouble)
     words = {name: document.get(name, "") for name in WORDS}
     restart = document.get("restart", 0)
-    if isinstance(restart, bool) or not isinstance(restart, int) or restart < 0:
-        raise ValueError(f"restart must be a whole number from 0, not {restart!r}")
+    if isinstance(restart, bool) or not isinstance(restart, int) or not 0 <= restart <= MAX_RESTART:
+        raise ValueError(f"restart must be a whole number from 0 to {MAX_RESTART}")
     for name, value in words.items():
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise ValueError(f"{name} must be text, not {value!r}")  # noqa: TRY004
+        if len(str(value)) > MAX_LENGTH or not str(value).isprintable():
+            raise ValueError(f"{name} must be a line of at most {MAX_LENGTH} characters")
     if words["job"] == "":
         raise ValueError("job is missing")
     job, sluid, cluster, prediction, user = (str(words[name]) for name in WORDS)

@@ -18,6 +18,7 @@ from peakgate.kubelet.v1 import pod_resources_pb2 as pb
 SERVICE = "/v1.PodResourcesLister"
 """Package and service of the public API (k8s.io/kubelet, pkg/apis/podresources/v1/api.proto)."""
 TIMEOUT_SECONDS = 5.0
+"""The kubelet answers from memory; the watch over pods asks again in half a minute."""
 MAX_MESSAGE_BYTES = 16 << 20
 """defaultPodResourcesMaxMsgSize in the kubelet's pkg/kubelet/kubelet.go."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from peakgate.agent.errors import BAD_USAGE
+from peakgate.agent.told import Told
 
 if TYPE_CHECKING:
     from peakgate.agent.options import Options
@@ -14,25 +14,7 @@ if TYPE_CHECKING:
 MISSING_EXTRA = "the agent needs a package that is not installed: {name}. Install peakgate[agent]\n"
 
 
-def run_agent(
-    *,
-    server: str,
-    simulate: str | None,
-    node: str | None,
-    cluster: str,
-    spool: Path | None,
-    once: bool,
-    duration_seconds: float | None,
-    transport: str,
-    metrics_port: int | None,
-    interval_seconds: float,
-    control: Path | None = None,
-    record: Path | None = None,
-    enable_accounting: bool = False,
-    dcgm_jobs: Path | None = None,
-    gpu_numbers: str = "auto",
-    helper_socket: Path | None = None,
-) -> int:
+def run_agent(**told: Unpack[Told]) -> int:
     """Watches this node's GPUs and reports to `server`; returns the exit status: 0 done, 2 bad usage, 4 peaks left undelivered.
 
     `simulate` runs on the simulated NVML (`demo`, or a path; variables after commas: `demo,PID=123,PEAK=61G`), with its spool in a
@@ -46,24 +28,7 @@ def run_agent(
         from peakgate.agent.start import start
     except ModuleNotFoundError as error:
         return _missing(error)
-    return start(
-        server=server,
-        simulate=simulate,
-        node=node,
-        cluster=cluster,
-        spool=spool,
-        once=once,
-        duration_seconds=duration_seconds,
-        transport=transport,
-        metrics_port=metrics_port,
-        interval_seconds=interval_seconds,
-        helper_socket=helper_socket,
-        control=control,
-        record=record,
-        enable_accounting=enable_accounting,
-        dcgm_jobs=dcgm_jobs,
-        gpu_numbers=gpu_numbers,
-    )
+    return start(**told)
 
 
 def run(options: Options) -> int:

@@ -66,13 +66,14 @@ class AgentCollector(Collector):
         age = GaugeMetricFamily("peakgate_agent_sample_age_seconds", "Time since the GPU was last read.", labels=["gpu"])
         strange = GaugeMetricFamily("peakgate_agent_unattributed_bytes", "Memory of processes of no known job.", labels=["gpu"])
         state = GaugeMetricFamily("peakgate_agent_gpu_state", "1 for the state that the GPU is in.", labels=["gpu", "state"])
-        gpus, lost = set(self.watcher.sampler.gpus), set(self.watcher.sampler.lost)
+        known = self.watcher.sampler.watched
+        gpus, lost = set(known.gpus), set(known.lost)
         for gpu in sorted(gpus | lost):
             watched.add_metric([gpu], float(gpu in gpus))
             for name, members in (("watched", gpus), ("lost", lost)):
                 state.add_metric([gpu, name], float(gpu in members))
-        for gpu in list(self.watcher.sampler.last_read):
-            age.add_metric([gpu], self.watcher.sampler.age_seconds(gpu))
+        for gpu in list(known.last_read):
+            age.add_metric([gpu], known.age_seconds(gpu))
         for gpu, used_bytes in list(self.watcher.tracker.unattributed_bytes.items()):
             strange.add_metric([gpu], used_bytes)
         yield from (watched, state, age, strange)

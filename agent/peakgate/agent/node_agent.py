@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 import grpc.aio
 import structlog
-from prometheus_client import CollectorRegistry, start_http_server
 
-from peakgate.agent.attribution import Attribution
 from peakgate.agent.control import control_socket
-from peakgate.agent.errors import UsageError
 from peakgate.agent.event_thread import EventThread
 from peakgate.agent.hearing import hearing
 from peakgate.agent.helper_reports import HelperReports
@@ -24,10 +20,12 @@ from peakgate.agent.metrics import AgentCollector
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.options import Options
 from peakgate.agent.proc import ProcFolder
-from peakgate.agent.recorder import Recorder
+from peakgate.agent.recorder import recording
 from peakgate.agent.sampler import Sampler
 from peakgate.agent.sender import Sender
-from peakgate.agent.sources import attribution_of, pod_watch_of
+from peakgate.agent.serving_metrics import serving_metrics
+from peakgate.agent.signals import signals
+from peakgate.agent.sources import attribution_of, watching_pods
 from peakgate.agent.spool import Spool
 from peakgate.agent.tracker import Tracker
 from peakgate.agent.transport import StreamTransport, Transport, UnaryTransport
@@ -36,7 +34,6 @@ from peakgate.agent.wire import NodeIdentity
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
 
 if TYPE_CHECKING:  # absent at run time
-    from peakgate.agent.pod_watch import PodWatch
     from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceAsyncStub
 
 log = structlog.get_logger("peakgate.agent")
@@ -66,10 +63,11 @@ class NodeAgent:
                 watcher = self._watcher(asyncio.get_running_loop(), reports, stack)
                 transport = self._transport(stub)
                 sender = self._sender(stub, transport, watcher)
-                pods = stack.enter_context(self._pods())
-                stack.enter_context(self._metrics(watcher, sender, reports, pods))
+                pods = stack.enter_context(watching_pods(self._options))
+                collector = AgentCollector(nvml=self._nvml, watcher=watcher, spool=self._spool, sender=sender, reports=reports, pods=pods)
+                stack.enter_context(serving_metrics(self._options.metrics_port, collector))
                 stack.enter_context(hearing(None if self._options.once else self._options.helper_socket, reports))
-                stack.enter_context(self._signals())
+                stack.enter_context(signals(self._on_signal))
                 if self._options.once:
                     await self._look_once(watcher)
                 else:
@@ -144,19 +142,9 @@ class NodeAgent:
             spool=self._spool,
             stop=self._stop_watching,
             on_urgent=lambda: _from_thread(loop, self._wake.set),
-            recorder=self._recorder(attribution, proc, stack),
+            recorder=stack.enter_context(recording(self._options.record, attribution, proc)),
             reports=reports.due,
         )
-
-    def _recorder(self, attribution: Attribution, proc: ProcFolder, stack: contextlib.ExitStack) -> Recorder | None:
-        if self._options.record is None:
-            return None
-        try:
-            recorder = Recorder(path=self._options.record, attribution=attribution, proc=proc)
-        except OSError as error:
-            raise UsageError(f"no recording: {error}", remedy="Give another --record") from error
-        stack.callback(recorder.close)
-        return recorder
 
     def _transport(self, stub: TelemetryServiceAsyncStub) -> Transport:
         return StreamTransport(stub=stub) if self._options.transport == "stream" else UnaryTransport(stub=stub)
@@ -170,51 +158,6 @@ class NodeAgent:
             node=lambda: NodeIdentity(node=self._options.node, agent_version=version, driver_version=watcher.driver_version),
             interval_seconds=self._options.interval_seconds,
         )
-
-    @contextlib.contextmanager
-    def _pods(self) -> Iterator[PodWatch | None]:
-        pods = pod_watch_of(self._options)
-        if pods is None:
-            yield None
-            return
-        pods.start()
-        try:
-            yield pods
-        finally:
-            pods.stop()
-
-    @contextlib.contextmanager
-    def _metrics(self, watcher: Watcher, sender: Sender, reports: HelperReports, pods: PodWatch | None) -> Iterator[None]:
-        if self._options.metrics_port is None:
-            yield
-            return
-        registry = CollectorRegistry()
-        collector = AgentCollector(nvml=self._nvml, watcher=watcher, spool=self._spool, sender=sender, reports=reports, pods=pods)
-        registry.register(collector)
-        try:
-            server, thread = start_http_server(self._options.metrics_port, registry=registry)
-        except OSError as error:
-            raise UsageError(f"no metrics on port {self._options.metrics_port}: {error}", remedy="Give another --metrics-port") from error
-        try:
-            yield
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join()
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal)
-        try:
-            yield
-        finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
 
 
 def _from_thread(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:

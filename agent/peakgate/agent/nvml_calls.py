@@ -73,10 +73,7 @@ class Calls:
 
     def untimed(self, function: Callable[P, T], gpu: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
         """A call that waits by design and therefore costs nothing; its failures are not counted."""
-        try:
-            return function(*args, **kwargs)
-        except self._module.NVMLError as error:
-            raise _ours(function, gpu, error) from error
+        return translated(self._module, function, gpu, *args, **kwargs)
 
     def _timed(self, function: Callable[P, T], gpu: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
         name, failed = _name(function), 0
@@ -94,8 +91,13 @@ class Calls:
                     self.statistics.errors[name, failed] += 1
 
 
-def _ours(function: Callable[..., object], gpu: str, error: Exception) -> NvmlError:
-    return NvmlError(function=_name(function), code=int(getattr(error, "value", UNKNOWN)), gpu=gpu, detail=str(error))
+def translated(module: NvmlModule, function: Callable[P, T], gpu: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """A plain call of pynvml about a GPU (its UUID, or empty). Raises NvmlError in place of pynvml's own exceptions."""
+    try:
+        return function(*args, **kwargs)
+    except module.NVMLError as error:
+        code = int(getattr(error, "value", UNKNOWN))
+        raise NvmlError(function=_name(function), code=code, gpu=gpu, detail=str(error)) from error
 
 
 def _name(function: Callable[..., object]) -> str:

@@ -1,4 +1,4 @@
-"""What the agent uses of the module pynvml, as types, and NVML's codes."""
+"""What the agent uses of the module pynvml, as types."""
 
 # ruff: noqa: N802, N815 (the Protocols carry NVML's own names)
 from __future__ import annotations

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from peakgate.agent.nvml_calls import Calls
 from peakgate.agent.nvml_module import NvmlModule, ProcessInfo
 from peakgate.agent.samples import GpuProcess, Kind
+
+Versions = tuple[Callable[[object], list[ProcessInfo]], Callable[[object], list[ProcessInfo]]]
+"""Two versions of one call, the newer first."""
+
+
+def list_calls(module: NvmlModule) -> dict[Kind, Versions]:
+    """The calls that list processes.
+
+    The versions are called by name: pynvml's unversioned functions turn a driver that is too old for the newest version into an
+    exception that is no NVMLError (throwOnVersionMismatch in pynvml.py).
+    """
+    return {
+        Kind.COMPUTE: (module.nvmlDeviceGetComputeRunningProcesses_v3, module.nvmlDeviceGetComputeRunningProcesses_v2),
+        Kind.GRAPHICS: (module.nvmlDeviceGetGraphicsRunningProcesses_v3, module.nvmlDeviceGetGraphicsRunningProcesses_v2),
+        Kind.MPS: (module.nvmlDeviceGetMPSComputeRunningProcesses_v3, module.nvmlDeviceGetMPSComputeRunningProcesses_v2),
+    }
 
 
 class ProcessLists:
@@ -14,19 +30,12 @@ class ProcessLists:
 
     A list costs the driver milliseconds under a lock that the GPU's programs wait for (MangoHud, pull request 2104). So a graphics or
     MPS list that was empty is read only at a thorough look; one that held somebody is read each time.
-
-    The versions are called by name: pynvml's unversioned functions turn a driver that is too old for the newest version into an
-    exception that is no NVMLError (throwOnVersionMismatch in pynvml.py).
     """
 
     def __init__(self, *, calls: Calls, module: NvmlModule) -> None:
         self._calls = calls
         self._quiet: set[tuple[str, Kind]] = set()
-        self._lists = {
-            Kind.COMPUTE: (module.nvmlDeviceGetComputeRunningProcesses_v3, module.nvmlDeviceGetComputeRunningProcesses_v2),
-            Kind.GRAPHICS: (module.nvmlDeviceGetGraphicsRunningProcesses_v3, module.nvmlDeviceGetGraphicsRunningProcesses_v2),
-            Kind.MPS: (module.nvmlDeviceGetMPSComputeRunningProcesses_v3, module.nvmlDeviceGetMPSComputeRunningProcesses_v2),
-        }
+        self._lists = list_calls(module)
 
     def read(self, uuid: str, handle: object, *, thorough: bool) -> tuple[GpuProcess, ...] | None:
         """Each pid once; None: the GPU has none of the lists. Raises NvmlError when one of them fails: half a list says nothing."""

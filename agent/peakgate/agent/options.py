@@ -16,6 +16,10 @@ from peakgate.agent.site_folders import JOBSTATS_FOLDER
 KUBELET_SOCKET = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
 TRANSPORTS = ("unary", "stream")
 DEFAULT_INTERVAL_SECONDS = 30.0
+"""10,000 nodes are then some 330 small batches a second for the service."""
+HIGHEST_PORT = 65_535
+MAX_NAME_LENGTH = 256
+"""What the service takes as the name of a node or a cluster."""
 LAST_DRAIN_SECONDS = 4.0
 """How long the agent tries to deliver what is left before it ends; the rest stays in the spool. Who presses Ctrl-C waits no longer."""
 
@@ -40,7 +44,7 @@ class Options:
     metrics_port: int | None = None
     """Port of the Prometheus metrics (9552 by custom); None: no metrics."""
     interval_seconds: float = DEFAULT_INTERVAL_SECONDS
-    """Between two batches; what ends a job is sent at once."""
+    """Between two batches; what begins or ends a job is sent at once."""
     last_drain_seconds: float = LAST_DRAIN_SECONDS
     device_period_seconds: float = DEVICE_PERIOD_SECONDS
     process_period_seconds: float = PROCESS_PERIOD_SECONDS
@@ -71,5 +75,18 @@ class Options:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise UsageError(f"{name} must be above 0, not {value}")
-        if not (self.server and self.node):
-            raise UsageError("server and node must not be empty")
+        if not _is_address(self.server):
+            raise UsageError(f"server must be HOST:PORT, not {self.server!r}")
+        if self.metrics_port is not None and not 0 <= self.metrics_port <= HIGHEST_PORT:
+            raise UsageError(f"metrics_port must be a port up to {HIGHEST_PORT}, not {self.metrics_port}")
+        if not self.node:
+            raise UsageError("node must not be empty")
+        for name in ("node", "cluster"):
+            if len(getattr(self, name)) > MAX_NAME_LENGTH or not getattr(self, name).isprintable():
+                raise UsageError(f"{name} must be a line of at most {MAX_NAME_LENGTH} characters, or the service takes no row of it")
+
+
+def _is_address(server: str) -> bool:
+    """What gRPC takes as the name of a service (grpc/doc/naming.md). Without a port it would ask 443."""
+    port = server.rpartition(":")[2]
+    return server.startswith(("unix:", "unix-abstract:")) or (":" in server[1:] and port.isdecimal() and int(port) <= HIGHEST_PORT)

@@ -18,6 +18,11 @@ ROUNDS = 5
 """The cost is the median of so many rounds: a machine that did not let the agent run for a moment says nothing about the driver."""
 
 
+def jittered(seconds: float, uniform: Callable[[float, float], float] = random.uniform) -> float:
+    """A wait of about so long; what many nodes began at one moment they do not go on doing at one moment."""
+    return seconds * uniform(1 - JITTER_RATIO, 1 + JITTER_RATIO)
+
+
 class Pace:
     """A jittered period. Due at once in the beginning."""
 
@@ -32,7 +37,7 @@ class Pace:
 
     def begin_next(self, now: float) -> None:
         """The next time, from now."""
-        self.due_at = now + self.period_seconds * self._uniform(1 - JITTER_RATIO, 1 + JITTER_RATIO)
+        self.due_at = now + jittered(self.period_seconds, self._uniform)
 
     def hurry(self) -> None:
         """Due at once."""

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntFlag
+
+from peakgate.agent.proc import ProcessId
+from peakgate.v1.allocator_report import PhaseReport
+
+Attempt = tuple[str, str, int, str]
+"""What tells one attempt of a job from another: cluster, job, restart, prediction."""
+Training = tuple[Attempt, str]
+"""What tells one training from another: attempt, step."""
 
 
 class Flag(IntFlag):
@@ -52,14 +61,20 @@ class PeakKey:
     source: str
     step: str = ""
 
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt that it is of."""
+        return self.cluster, self.job, self.restart, self.prediction
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhasePeak:
-    """The caching allocator's peaks in one phase of the step."""
+    @property
+    def training(self) -> Training:
+        """The training that it is of."""
+        return self.attempt, self.step
 
-    phase: str
-    allocated_bytes: int
-    reserved_bytes: int
+    @property
+    def process(self) -> ProcessId:
+        """The process that it is of."""
+        return ProcessId(self.pid, self.pid_start_ticks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +87,23 @@ class Allocator:
     ooms: int = 0
     steps_done: int = 0
     longest_sequence: int = 0
-    phases: tuple[PhasePeak, ...] = ()
+    phases: tuple[PhaseReport, ...] = ()
 
 
 NO_ALLOCATOR = Allocator()
+
+
+def merged_phases(phases: Iterable[PhaseReport]) -> tuple[PhaseReport, ...]:
+    """Each phase once, with the maximum of each of its figures."""
+    highest: dict[str, PhaseReport] = {}
+    for each in phases:
+        known = highest.get(each.phase, each)
+        highest[each.phase] = PhaseReport(
+            phase=each.phase,
+            allocated_bytes=max(known.allocated_bytes, each.allocated_bytes),
+            reserved_bytes=max(known.reserved_bytes, each.reserved_bytes),
+        )
+    return tuple(highest.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

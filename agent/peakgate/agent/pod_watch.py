@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Callable, Iterable
 
@@ -11,10 +10,11 @@ import structlog
 from peakgate.agent.errors import KubeletError
 from peakgate.agent.gpu_numbers import GpuNumbers
 from peakgate.agent.kubelet import Kubelet
+from peakgate.agent.pace import jittered
 from peakgate.agent.pod_devices import Holder, Holdings, holdings
 
 PERIOD_SECONDS = 30.0
-JITTER_RATIO = 0.2
+"""A pod holds its GPU for as long as it lives."""
 
 log = structlog.get_logger("peakgate.agent.pod_watch")
 
@@ -76,7 +76,7 @@ class PodWatch:
     def _run(self) -> None:
         while not self._stop.is_set():
             self.look()
-            self._stop.wait(self._period_seconds * random.uniform(1 - JITTER_RATIO, 1 + JITTER_RATIO))  # noqa: S311 (no secret)
+            self._stop.wait(jittered(self._period_seconds))
 
     def _say(self, problem: str, message: str) -> None:
         if problem != self._problem and not self._stop.is_set():

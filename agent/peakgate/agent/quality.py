@@ -14,6 +14,7 @@ CONTEXT_BYTES = 1536 << 20
 PREALLOCATED_RATIO = 0.70
 """JAX takes 75 % of the card at its first operation (docs.jax.dev, "GPU memory allocation"), TensorFlow nearly all of it."""
 JUMP_SECONDS = 2.0
+"""Two process lists at the default rate: what comes between them came at once."""
 FLAT_SECONDS = 10.0
 """Twenty steps of a fast training, in which a caching allocator would have grown again."""
 FULL_RATIO = 0.97

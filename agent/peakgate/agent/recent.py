@@ -13,6 +13,7 @@ from peakgate.agent.record import Record
 KEPT_SECONDS = 30.0
 """Ten times as long as the accounting is asked for a process that has left."""
 MAX_RECORDS = 2000
+"""Eight GPUs with a hundred short processes each, by every source."""
 
 
 class RecentlyEnded:

@@ -5,7 +5,9 @@ The file can be put through the same code elsewhere (`peakgate agent replay FILE
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from io import FileIO
 from pathlib import Path
@@ -13,10 +15,25 @@ from pathlib import Path
 import structlog
 
 from peakgate.agent.attribution import Attribution
+from peakgate.agent.errors import UsageError
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.samples import ProcessSample, Sample
 
 log = structlog.get_logger("peakgate.agent.recorder")
+
+
+@contextlib.contextmanager
+def recording(path: Path | None, attribution: Attribution, proc: ProcFolder) -> Iterator[Recorder | None]:
+    """A recorder while the block runs; None: nothing is recorded. Raises UsageError for a file that cannot be written."""
+    if path is None:
+        yield None
+        return
+    try:
+        recorder = Recorder(path=path, attribution=attribution, proc=proc)
+    except OSError as error:
+        raise UsageError(f"no recording: {error}", remedy="Give another --record") from error
+    with contextlib.closing(recorder):
+        yield recorder
 
 
 class Recorder:

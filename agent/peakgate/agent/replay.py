@@ -9,10 +9,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from peakgate.agent.attribution import Attribution, Owner
+from peakgate.agent.attribution import Attribution
+from peakgate.agent.changes import Changes
 from peakgate.agent.errors import UsageError
 from peakgate.agent.jobs_folder import JobsFolder
-from peakgate.agent.peaks import JobEvent, PeakRow
+from peakgate.agent.owner import Owner
+from peakgate.agent.peaks import Attempt, JobEvent, PeakRow
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.samples import (
     Accounted,
@@ -27,8 +29,7 @@ from peakgate.agent.samples import (
     Sample,
     XidSample,
 )
-from peakgate.agent.tracker import Changes, Tracker
-from peakgate.agent.trainings import Attempt
+from peakgate.agent.tracker import Tracker
 
 KINDS: Mapping[str, Callable[..., Sample]] = MappingProxyType(
     {kind.__name__: kind for kind in (AccountingSample, DeviceSample, GpuGone, ProcessSample, ReadFailed, XidSample)}
@@ -62,13 +63,25 @@ class _RecordedAttribution(Attribution):
         super().__init__(cluster="", proc=proc, jobs=JobsFolder(folder=Path("/nonexistent")))
         self.recorded: dict[int, Owner] = {}
         self.several: set[Attempt] = set()
+        self._fresh: list[Attempt] = []
+
+    def note_several(self, owners: Iterable[Owner]) -> None:
+        """Only trainings after the first of an attempt have a step."""
+        found = {owner.attempt for owner in owners if owner.step} - self.several
+        self.several |= found
+        self._fresh += sorted(found)
 
     def owners_on(self, gpu_uuid: str, processes: Iterable[ProcessId]) -> dict[ProcessId, Owner]:  # noqa: ARG002
         return {process: self.recorded.get(process.pid, Owner(cluster="")) for process in processes}
 
     def are_several(self, attempt: Attempt) -> bool:
-        """Only trainings after the first have a step."""
+        """Whether a training after the first was recorded."""
         return attempt in self.several
+
+    def newly_several(self) -> list[Attempt]:
+        """So that the rows of those before it are marked as well, as on the node."""
+        fresh, self._fresh = self._fresh, []
+        return fresh
 
     def forget(self, *, gpu_uuid: str, process: ProcessId) -> None:
         """Nothing was read."""
@@ -85,7 +98,7 @@ def replay(path: Path) -> tuple[list[PeakRow], list[JobEvent]]:
         if isinstance(line.sample, ProcessSample):
             proc.starts = dict(line.starts)
         attribution.recorded |= line.owners
-        attribution.several |= {owner.attempt for owner in line.owners.values() if owner.step}
+        attribution.note_several(line.owners.values())
         changes: Changes = tracker.take(line.sample)
         rows |= {row.key: row for row in changes.rows}
         events += changes.events

@@ -17,14 +17,17 @@ from peakgate.agent.errors import NvmlError
 from peakgate.agent.event_thread import EventThread
 from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_codes import NO_SLOT_CODES
-from peakgate.agent.nvml_events import EventKind, NvmlEvent
+from peakgate.agent.nvml_events import EventKind
 from peakgate.agent.pace import BudgetedPace, Pace
 from peakgate.agent.reactions import WHOLE_NODE, Reaction
 from peakgate.agent.samples import AccountingSample, DeviceSample, Gpu, GpuGone, ProcessSample, ReadFailed, Sample, XidSample
+from peakgate.agent.watched_gpus import WatchedGpus
 
 DEVICE_PERIOD_SECONDS = 0.5
+"""A spike that comes with every step of a second or more is met within a few steps (pace.py, JITTER_RATIO)."""
 PROCESS_PERIOD_SECONDS = 1.0
 RESCAN_PERIOD_SECONDS = 60.0
+"""GPUs are seldom lost or divided, and a change of the MIG layout is told by an event."""
 THOROUGH_EVERY = 10
 """Every so many process lists the graphics and MPS lists are read where they were empty, too."""
 NEW_HIGH_BYTES = 64 << 20
@@ -64,11 +67,12 @@ class Sampler:
         self._said: set[tuple[str, int]] = set()
         self._lists = 0
         self._spent_seconds = 0.0
-        self.gpus: dict[str, Gpu] = {}
-        self.last_read: dict[str, float] = {}
-        """Time of the last reading that succeeded, on the sampler's clock, by UUID."""
-        self.lost: dict[str, Gpu] = {}
-        """GPUs that were watched and are not any more, by UUID."""
+        self.watched = WatchedGpus(clock=clock)
+
+    @property
+    def gpus(self) -> dict[str, Gpu]:
+        """The GPUs that are watched, by UUID."""
+        return self.watched.gpus
 
     def poll(self) -> Iterator[Sample]:
         """Reads whatever is due now. Raises NvmlError only for what is about the whole node (reactions.WHOLE_NODE)."""
@@ -100,11 +104,6 @@ class Sampler:
         if self._events:
             self._events.stop()
 
-    def age_seconds(self, uuid: str) -> float:
-        """Time since the GPU was last read."""
-        now = self._clock()
-        return max(0.0, now - self.last_read.get(uuid, now))
-
     def _read_lists(self, now: float, grown: set[str]) -> Iterator[Sample]:
         all_due = self.process_pace.is_due(now)
         thorough = all_due and self._lists % THOROUGH_EVERY == 0
@@ -123,15 +122,9 @@ class Sampler:
         except NvmlError as error:
             self._failed("", error)
             return
-        found = {gpu.uuid: gpu for gpu in inventory.gpus}
-        if inventory.complete:
-            for uuid in self.gpus.keys() - found.keys():
-                yield self._forget(self.gpus[uuid])
-        for uuid in found.keys() - self.gpus.keys():
-            log.info("gpu found", gpu=uuid, name=found[uuid].name, total_bytes=found[uuid].total_bytes)
-        self.gpus |= found
-        for uuid in found.keys() & self.lost.keys():
-            del self.lost[uuid]
+        for gpu in self.watched.missing(inventory):
+            yield self._forget(gpu)
+        self.watched.add(inventory)
         if self._events:
             self._events.follow()
 
@@ -144,7 +137,7 @@ class Sampler:
             return
         if used_bytes is None:
             return
-        now = self._seen(gpu)
+        now = self.watched.seen(gpu)
         self._device_bytes[gpu.uuid] = used_bytes
         if used_bytes > self._highest_bytes.get(gpu.uuid, 0) + NEW_HIGH_BYTES:
             self._highest_bytes[gpu.uuid] = used_bytes
@@ -165,7 +158,7 @@ class Sampler:
             return
         if not processes:
             self._highest_bytes[gpu.uuid] = self._device_bytes.get(gpu.uuid, 0)  # the next job starts from its own heights
-        now = self._seen(gpu)
+        now = self.watched.seen(gpu)
         self._accounting.see_list(gpu, (process.pid for process in processes), now)
         yield ProcessSample(gpu=gpu, time=self._wall(), clock=now, processes=processes)
 
@@ -174,25 +167,12 @@ class Sampler:
             if event.kind is EventKind.MIG_CHANGED:
                 log.info("mig layout changed", gpu=event.physical_uuid)
                 self._rescan_pace.hurry()
-            for gpu in self._meant_by(event):
+            for gpu in self.watched.meant_by(event):
                 if event.kind is EventKind.XID:
                     log.warning("xid", gpu=gpu.uuid, xid=event.number)
                     yield XidSample(gpu=gpu, time=self._wall(), clock=self._clock(), xid=event.number)
                 elif event.kind is EventKind.GPU_UNAVAILABLE and gpu.uuid in self.gpus:
                     yield self._forget(gpu)
-
-    def _meant_by(self, event: NvmlEvent) -> list[Gpu]:
-        """A GPU, or under MIG the instance that is named, or all of them. Why a GPU was lost may be said when it is lost already."""
-        return [
-            gpu
-            for gpu in (*self.gpus.values(), *self.lost.values())
-            if (gpu.physical_uuid or gpu.uuid) == event.physical_uuid and event.instance in {None, gpu.instance}
-        ]
-
-    def _seen(self, gpu: Gpu) -> float:
-        now = self._clock()
-        self.last_read[gpu.uuid] = now
-        return now
 
     def _failed(self, uuid: str, error: NvmlError) -> bool:
         """Notes a failure; True when the GPU is gone. A failure is logged once until it changes."""
@@ -204,12 +184,7 @@ class Sampler:
         return error.reaction is Reaction.gpu_gone or (uuid.startswith("MIG-") and error.code in NO_SLOT_CODES)
 
     def _forget(self, gpu: Gpu) -> GpuGone:
-        log.error("gpu gone", gpu=gpu.uuid)
-        self.gpus.pop(gpu.uuid, None)
-        if gpu.instance is None:
-            self.lost[gpu.uuid] = gpu
-        else:  # an instance that was destroyed does not come back
-            self.last_read.pop(gpu.uuid, None)
+        self.watched.forget(gpu)
         self._accounting.forget(gpu)
         self._highest_bytes.pop(gpu.uuid, None)
         self._said = {(uuid, code) for uuid, code in self._said if uuid != gpu.uuid}

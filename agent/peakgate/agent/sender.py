@@ -19,6 +19,7 @@ import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from peakgate.agent.errors import MessageRefusedError, ServiceUnavailableError
+from peakgate.agent.pace import jittered
 from peakgate.agent.peaks import JobEvent
 from peakgate.agent.spool import Spool, SpooledPeak
 from peakgate.agent.transport import CALL_TIMEOUT_SECONDS, REFUSED_EVENT_CODES, Transport, as_agent_error
@@ -32,7 +33,7 @@ MAX_BATCH_ROWS = 256
 """What the service takes in one message."""
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_BACKOFF_SECONDS = 300.0
-INTERVAL_JITTER_RATIO = 0.2
+"""From one second on, doubled: a service that comes back is found within five minutes by all, and not by all at once."""
 
 log = structlog.get_logger("peakgate.agent.sender")
 
@@ -77,7 +78,7 @@ class Sender:
         """Sends until `stop`; `wake` (set also when `stop` is) sends at once."""
         while not stop.is_set():
             await self.drain_patiently(sleep=lambda seconds: _wait(stop, seconds), given_up=stop.is_set)
-            pause = self._interval_seconds * self._uniform(1 - INTERVAL_JITTER_RATIO, 1 + INTERVAL_JITTER_RATIO)
+            pause = jittered(self._interval_seconds, self._uniform)
             await _wait(stop, self._retry_after_seconds)
             await _wait(wake, max(0.0, pause - self._retry_after_seconds))
             wake.clear()

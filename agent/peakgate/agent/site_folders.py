@@ -20,6 +20,7 @@ from peakgate.agent.watched_file import WatchedFile
 
 JOBSTATS_FOLDER = Path("/run/gpustat")
 MAX_JOB_LENGTH = 100
+"""A job id with array and step is shorter; what is longer is another file."""
 ABSENT_SECONDS = 10.0
 """A folder that is not there is looked for this often: most sites have none."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from peakgate.agent.attribution import Attribution
@@ -42,3 +44,16 @@ def pod_watch_of(options: Options) -> PodWatch | None:
     api = own_cluster()
     uuid_of = ResourceSlices(api=api, node=options.node).uuid_of if api else no_claims
     return PodWatch(kubelet=Kubelet(socket=options.kubelet_socket), uuid_of=uuid_of)
+
+
+@contextlib.contextmanager
+def watching_pods(options: Options) -> Iterator[PodWatch | None]:
+    """The same, started, while the block runs."""
+    pods = pod_watch_of(options)
+    if pods:
+        pods.start()
+    try:
+        yield pods
+    finally:
+        if pods:
+            pods.stop()

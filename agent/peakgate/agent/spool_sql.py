@@ -7,7 +7,8 @@ import json
 import sqlite3
 import zlib
 
-from peakgate.agent.peaks import Allocator, Flag, JobEvent, PeakKey, PeakRow, PhasePeak
+from peakgate.agent.peaks import Allocator, Flag, JobEvent, PeakKey, PeakRow, merged_phases
+from peakgate.v1.allocator_report import PhaseReport
 
 KEY_COLUMNS = ("cluster", "boot_id", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks", "source", "step")
 TIME_COLUMNS = ("peak_time", "first_time", "last_time")
@@ -42,6 +43,8 @@ CREATE TABLE IF NOT EXISTS peaks (
 CREATE TABLE IF NOT EXISTS events ({EVENT_KEY}, time REAL NOT NULL, UNIQUE ({EVENT_KEY}));
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
+TABLES = frozenset({"peaks", "events", "counters"})
+"""Those of every version so far."""
 # Each column merges by a function that does not care for order or repeats: maximum, minimum, union.
 MERGE = f"""
 INSERT INTO peaks (version, {KEY}, {DATA}) VALUES ({", ".join("?" * (1 + len(KEY_COLUMNS) + len(DATA_COLUMNS)))})
@@ -68,6 +71,11 @@ DELETE_PEAK = "DELETE FROM peaks WHERE id = ? AND version = ?"
 INSERT_EVENT = f"INSERT OR IGNORE INTO events ({EVENT_KEY}, time) VALUES ({', '.join('?' * (len(EVENT_KEY_COLUMNS) + 1))})"
 SELECT_EVENTS = f"SELECT {EVENT_KEY}, time FROM events ORDER BY time"
 DELETE_EVENT = f"DELETE FROM events WHERE {' AND '.join(f'{column} = ?' for column in EVENT_KEY_COLUMNS)}"
+LATEST = "SELECT value FROM counters WHERE name = 'version'"
+OLDEST_TIME = "SELECT min(last_time) FROM peaks"
+COUNT_PEAKS = "SELECT count(*) FROM peaks"
+DELETE_SURPLUS = "DELETE FROM peaks WHERE id IN (SELECT id FROM peaks ORDER BY pid = 0, last_time LIMIT ?)"
+"""The rows of single processes go first: a job's own row is what a prediction is compared with."""
 WAITING = "SELECT (SELECT count(*) FROM peaks) + (SELECT count(*) FROM events)"
 
 
@@ -91,15 +99,15 @@ def row_of(row: sqlite3.Row) -> PeakRow:
     )
 
 
-def text_of_phases(phases: tuple[PhasePeak, ...]) -> str:
+def text_of_phases(phases: tuple[PhaseReport, ...]) -> str:
     """Phases as they stand in the table: `{"forward": [allocated, reserved]}`; empty for none."""
     return json.dumps({each.phase: [each.allocated_bytes, each.reserved_bytes] for each in phases}, sort_keys=True) if phases else ""
 
 
-def phases_of(text: str) -> tuple[PhasePeak, ...]:
+def phases_of(text: str) -> tuple[PhaseReport, ...]:
     """The opposite of `text_of_phases`."""
     found: dict[str, list[int]] = json.loads(text) if text else {}
-    return tuple(PhasePeak(phase=name, allocated_bytes=pair[0], reserved_bytes=pair[1]) for name, pair in found.items())
+    return tuple(PhaseReport(phase=name, allocated_bytes=pair[0], reserved_bytes=pair[1]) for name, pair in found.items())
 
 
 def checksum_of(*values: bytes | None) -> int:
@@ -109,15 +117,7 @@ def checksum_of(*values: bytes | None) -> int:
 
 def merge_phases(one: str, other: str) -> str:
     """The maximum of each phase's figures; a function of the database, for MERGE."""
-    peaks: dict[str, PhasePeak] = {}
-    for each in (*phases_of(one), *phases_of(other)):
-        known = peaks.get(each.phase, each)
-        peaks[each.phase] = PhasePeak(
-            phase=each.phase,
-            allocated_bytes=max(known.allocated_bytes, each.allocated_bytes),
-            reserved_bytes=max(known.reserved_bytes, each.reserved_bytes),
-        )
-    return text_of_phases(tuple(peaks.values()))
+    return text_of_phases(merged_phases((*phases_of(one), *phases_of(other))))
 
 
 def values_of_event(event: JobEvent) -> tuple[str | int | float, ...]:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Unpack
 
 import platformdirs
 import structlog
@@ -22,61 +23,48 @@ from peakgate.agent.nvml import Nvml
 from peakgate.agent.nvml_module import load_pynvml
 from peakgate.agent.options import Options
 from peakgate.agent.spool import Spool
+from peakgate.agent.told import Told
 
 SYSTEM_SPOOL = Path("/var/lib/peakgate/agent.db")
 
 log = structlog.get_logger("peakgate.agent")
 
 
-def start(
-    *,
-    server: str,
-    simulate: str | None,
-    node: str | None,
-    cluster: str,
-    spool: Path | None,
-    once: bool,
-    duration_seconds: float | None,
-    transport: str,
-    metrics_port: int | None,
-    interval_seconds: float,
-    control: Path | None,
-    record: Path | None,
-    enable_accounting: bool,
-    dcgm_jobs: Path | None,
-    gpu_numbers: str,
-    helper_socket: Path | None,
-) -> int:
+def start(**told: Unpack[Told]) -> int:
     """See `peakgate.agent.main.run_agent`."""
     log_to_stderr()
     with contextlib.ExitStack() as stack:
-        if spool is None:
-            spool = Path(stack.enter_context(tempfile.TemporaryDirectory()), "agent.db") if simulate else default_spool()
-        if control is None and not simulate:
-            control = default_control()
+        if told["spool"] is None and told["simulate"]:
+            told["spool"] = Path(stack.enter_context(tempfile.TemporaryDirectory()), "agent.db")
         try:
-            options = Options(
-                server=server,
-                simulate=simulate,
-                node=os.uname().nodename if node is None else node,
-                cluster=cluster,
-                spool=spool,
-                once=once,
-                duration_seconds=duration_seconds,
-                transport=transport,
-                metrics_port=metrics_port,
-                interval_seconds=interval_seconds,
-                helper_socket=helper_socket or (None if simulate else HELPER_SOCKET),
-                control=control,
-                record=record,
-                enable_accounting=enable_accounting,
-                dcgm_folder=dcgm_jobs,
-                gpu_numbers=gpu_numbers,
-            )
+            options = _options(told)
         except UsageError as error:
             log.error("agent not started", problem=str(error))  # noqa: TRY400 (a person reads it)
             return BAD_USAGE
         return run(options)
+
+
+def _options(told: Told) -> Options:
+    """What was told, and in place of what was not the node's own name and places. A simulation opens no socket that it was not told."""
+    is_real = not told["simulate"]
+    return Options(
+        server=told["server"],
+        simulate=told["simulate"],
+        node=os.uname().nodename if told["node"] is None else told["node"],
+        cluster=told["cluster"],
+        spool=told["spool"] or default_spool(),
+        once=told["once"],
+        duration_seconds=told["duration_seconds"],
+        transport=told["transport"],
+        metrics_port=told["metrics_port"],
+        interval_seconds=told["interval_seconds"],
+        helper_socket=told.get("helper_socket") or (HELPER_SOCKET if is_real else None),
+        control=told.get("control") or (default_control() if is_real else None),
+        record=told.get("record"),
+        enable_accounting=told.get("enable_accounting", False),
+        dcgm_folder=told.get("dcgm_jobs"),
+        gpu_numbers=told.get("gpu_numbers", "auto"),
+    )
 
 
 def run(options: Options, *, restart: Callable[[], None] | None = None) -> int:

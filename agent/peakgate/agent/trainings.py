@@ -12,13 +12,13 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from peakgate.agent.launch import Place
+from peakgate.agent.peaks import Attempt
 from peakgate.agent.proc import ProcessId
 
 MAX_ATTEMPTS = 4096
 """Attempts that are remembered, so that a later training of the same attempt is known as such; the longest unseen go first."""
 MAX_TRAININGS = 256
 """Trainings that are remembered of one attempt; after the first, the oldest go first."""
-Attempt = tuple[str, str, int, str]
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # types of the generated stubs, absent at run time
     Stream = grpc.aio.StreamStreamCall[pb.StreamPeaksRequest, pb.StreamPeaksResponse]
 
 CALL_TIMEOUT_SECONDS = 10.0
+"""A batch is committed in milliseconds; a service that takes longer is sent the same again later."""
 
 REFUSED_CODES = frozenset({grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.OUT_OF_RANGE})
 """The same message would be refused again."""

@@ -9,21 +9,25 @@ from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
+from peakgate.agent.changes import Changes
 from peakgate.agent.errors import NvmlError
 from peakgate.agent.helper_reports import FindProcess, HelperSample
 from peakgate.agent.hold import Hold
 from peakgate.agent.nvml import Nvml
+from peakgate.agent.pace import jittered
 from peakgate.agent.peaks import JobEvent, PeakRow
 from peakgate.agent.reactions import Reaction
 from peakgate.agent.recorder import Recorder
 from peakgate.agent.sampler import Sampler
 from peakgate.agent.samples import Gpu
 from peakgate.agent.spool import Spool
-from peakgate.agent.tracker import Changes, Tracker
+from peakgate.agent.tracker import Tracker
 
 FIRST_RETRY_SECONDS = 5.0
 LONGEST_RETRY_SECONDS = 300.0
+"""Between two attempts to open NVML, doubled from the first: a driver that is installed later is found within five minutes."""
 HELD_LOOK_SECONDS = 0.2
+"""Between two looks whether a pause is over."""
 MAX_BACKLOG_ROWS = 10_000
 """Rows kept in memory while the spool's disk fails."""
 
@@ -79,7 +83,7 @@ class Watcher:
                 continue
             wait_seconds = FIRST_RETRY_SECONDS if looks else wait_seconds
             if not (error.reaction is Reaction.reopen and looks):
-                self._stop.wait(wait_seconds * self._uniform(0.8, 1.2))
+                self._stop.wait(jittered(wait_seconds, self._uniform))
                 wait_seconds = min(LONGEST_RETRY_SECONDS, 2 * wait_seconds)
 
     def run_once(self) -> bool:
@@ -110,13 +114,21 @@ class Watcher:
         return None, looks
 
     def look(self) -> None:
-        """Reads what is due and writes down what it brought."""
-        for told in self._reports(self.tracker.find, self.sampler.gpus):
-            self._write(self.tracker.hear(told))
-        for sample in self.sampler.poll():
-            if self._recorder:
-                self._recorder.write(sample)
-            self._write(self.tracker.take(sample))
+        """Reads what is due and writes down what it brought, all at once.
+
+        The end of a job and what the driver's accounting says of it come by two samples of one look: were the end written first, it could
+        be sent, and learned from, without the exact peak.
+        """
+        brought = Changes()
+        try:
+            for told in self._reports(self.tracker.find, self.sampler.gpus):
+                brought.add(self.tracker.hear(told))
+            for sample in self.sampler.poll():
+                if self._recorder:
+                    self._recorder.write(sample)
+                brought.add(self.tracker.take(sample))
+        finally:
+            self._write(brought)
 
     def _open(self) -> None:
         self.driver_version = self._nvml.start()

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from google.protobuf.duration_pb2 import Duration
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from peakgate.agent.peaks import JobEvent, PeakRow
 from peakgate.v1 import telemetry_service_pb2 as pb
+from peakgate.v1.times import duration, timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +31,7 @@ def batch_message(*, node: NodeIdentity, rows: Iterable[PeakRow], cluster: str, 
 
 
 def event_message(event: JobEvent) -> pb.ReportJobEventRequest:
-    """A job's end."""
+    """A job's end, as far as this node sees it."""
     return pb.ReportJobEventRequest(
         cluster=event.cluster,
         job=event.job,
@@ -41,19 +39,8 @@ def event_message(event: JobEvent) -> pb.ReportJobEventRequest:
         prediction=event.prediction,
         event=event.event,
         event_time=timestamp(event.time),
+        origin="agent",
     )
-
-
-def timestamp(seconds: float) -> Timestamp:
-    """Seconds since the epoch, to the microsecond, as protobuf's Timestamp."""
-    microseconds = round(seconds * 1e6)
-    return Timestamp(seconds=microseconds // 1_000_000, nanos=microseconds % 1_000_000 * 1000)
-
-
-def duration(seconds: float) -> Duration:
-    """Seconds, to the microsecond, as protobuf's Duration."""
-    microseconds = round(seconds * 1e6)
-    return Duration(seconds=microseconds // 1_000_000, nanos=microseconds % 1_000_000 * 1000)
 
 
 def _sample(node: str, row: PeakRow) -> pb.PeakSample:

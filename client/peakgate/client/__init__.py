@@ -24,7 +24,7 @@ def predict(job: Mapping[str, object] | TrainingJob, *, server: str | None = Non
     from pathlib import Path
 
     from peakgate.client.connect import open_client
-    from peakgate.client.sources import job_of
+    from peakgate.client.named_files import job_of
 
     message = job_of(job, Path()) if isinstance(job, Mapping) else job
     with open_client(server, db) as client:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from peakgate.client.checkpoint import Counted, count_of
 from peakgate.client.errors import InputError
+from peakgate.client.named_files import job_of
 from peakgate.client.origin import Origin, placed
-from peakgate.client.sources import LaunchText, Source, job_of
+from peakgate.client.source import LaunchText, Source
 from peakgate.readers.files import Files, FolderFiles, LayeredFiles
 from peakgate.readers.read import UnreadableError, read_command, read_file
 from peakgate.readers.reading import Reading

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from peakgate.client.errors import InputError
-from peakgate.client.sources import LaunchText
+from peakgate.client.source import LaunchText
 from peakgate.readers.edits import Scalar, diff
 from peakgate.readers.write_back import Written, write_back
 from peakgate.v1.plain import plain_value

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from peakgate.client.errors import PeakgateError
-from peakgate.client.sources import Source
+from peakgate.client.source import Source
 from peakgate.v1.training_job_pb2 import Model, TrainingJob
 
 Answer = TypeVar("Answer")

@@ -115,6 +115,7 @@ async def _make_core(settings: Settings, metrics: PrometheusMetrics, log: Logger
         audit_queue_rows=settings.audit_queue_rows,
         retention_hours=settings.retention_hours,
         settle_seconds=settings.settle_seconds,
+        quiet_seconds=settings.quiet_seconds,
         retention=settings.retention(),
         seen=SeenRequests(known),
     )

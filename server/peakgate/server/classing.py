@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from peakgate.server.figures import GpuFigures
+from peakgate.server.gpu_figures import GpuFigures
+from peakgate.server.store.records import HELPER
 
 FULL_CARD_RATIO = 0.985
 """From here on the allocator had filled the card with its cache: the peak says nothing about the need of a job that went on."""
@@ -47,6 +48,8 @@ class Evidence:
     worst: GpuFigures
     event: str
     is_same_model: bool
+    has_several: bool
+    """A row of the attempt, of whichever GPU or source, says that several trainings ran under its prediction."""
     has_oom: bool
     has_xid: bool
     was_cut_off: bool
@@ -94,7 +97,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         reason="SHARED_FIGURE",
         kind=Kind.DROPPED,
-        applies=lambda seen: seen.worst.has("mps", "several"),
+        applies=lambda seen: seen.has_several or seen.worst.has("mps"),
         message="the figure is shared: by MPS with other jobs, or by several trainings under one prediction",
     ),
     Rule(
@@ -145,7 +148,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         reason="NO_DEVICE_FIGURE",
         kind=Kind.LOWER,
-        applies=lambda seen: seen.worst.source == "torch",
+        applies=lambda seen: seen.worst.source == HELPER,
         message="only the caching allocator was seen, and what lies outside it was not",
         lower_bytes=lambda gpu: gpu.allocated_bytes or gpu.in_use_bytes,
     ),

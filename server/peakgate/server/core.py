@@ -56,6 +56,7 @@ class Core:
         audit_queue_rows: int = 10_000,
         retention_hours: float = 24.0,
         settle_seconds: float = 600.0,
+        quiet_seconds: float = 0.0,
         retention: Retention = Retention(),  # noqa: B008 - it is frozen
         seen: SeenRequests | None = None,
     ) -> None:
@@ -66,7 +67,9 @@ class Core:
         prior = Calibrator(epoch=memory.version).snapshot()
         self.judge = Judge(memory, prior, policy, cache_entries=cache_entries)
         self.audit = AuditQueue(store, limit=audit_queue_rows, metrics=metrics, log=log)
-        self.learner = Learner(self.judge, store, clock=clock, settle_seconds=settle_seconds, metrics=metrics, log=log)
+        self.learner = Learner(
+            self.judge, store, clock=clock, settle_seconds=settle_seconds, quiet_seconds=quiet_seconds, metrics=metrics, log=log
+        )
         self.predictor = Predictor(self.judge, store, self.audit, clock=clock, metrics=metrics, seen=seen)
         self._telemetry = TelemetryService(store, self.audit, self.learner, clock=clock, metrics=metrics, log=log)
         self._forgetter = Forgetter(store, retention, clock=clock, metrics=metrics)

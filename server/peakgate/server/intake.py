@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peakgate.server.clock import from_timestamp
-from peakgate.server.store.records import FLAGS, PHASES, SOURCES, PeakRow, PhasePeakRow
+from peakgate.server.store.records import FLAGS, SOURCES, PeakRow, PhasePeakRow
+from peakgate.v1.allocator_report import PHASES
 from peakgate.v1.telemetry_service_pb2 import NodeInfo, PeakSample
 
 UUID = re.compile(r"(GPU|MIG)-[0-9A-Za-z/_-]{4,120}")
@@ -21,6 +22,7 @@ LARGEST_BYTES = 1 << 50
 """1 PiB: no card; a larger figure is another unit."""
 
 LONGEST_TEXT = 256
+"""Characters of the columns (store/tables.py)."""
 
 NUMBERS = ("restart", "pid", "pid_start_ticks", "samples", "gaps", "uid", "steps_done", "longest_sequence", "alloc_retries", "ooms", "xid")
 
@@ -121,6 +123,20 @@ def _check_times(sample: PeakSample, _node: NodeInfo) -> Refusal | None:
     return None
 
 
+CHECKS = (
+    _check_node,
+    _check_text,
+    _check_words,
+    _check_uuid,
+    _check_peak,
+    _check_card,
+    _check_torch,
+    _check_numbers,
+    _check_times,
+)
+"""In this order; the first one that has something against a row says why."""
+
+
 def _row(sample: PeakSample, node: NodeInfo, received_us: int) -> PeakRow:
     return PeakRow(
         cluster=node.cluster,
@@ -181,19 +197,6 @@ def phases_of(sample: PeakSample, row: PeakRow) -> list[PhasePeakRow]:
 def _moment(sample: PeakSample, name: Literal["first_time", "last_time", "peak_time"], received_us: int) -> int:
     """A time that is not stated, or that a clock ahead of ours states, is the moment of receipt: nothing was seen after it."""
     return min(from_timestamp(getattr(sample, name)), received_us) if sample.HasField(name) else received_us
-
-
-CHECKS = (
-    _check_node,
-    _check_text,
-    _check_words,
-    _check_uuid,
-    _check_peak,
-    _check_card,
-    _check_torch,
-    _check_numbers,
-    _check_times,
-)
 
 
 def _flags(sample: PeakSample) -> int:

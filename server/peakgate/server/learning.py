@@ -48,11 +48,14 @@ class Learner:
     store before they are acknowledged, and the mark of an applied one is committed together with the state it changed.
     """
 
-    def __init__(self, judge: Judge, store: Store, *, clock: Clock, settle_seconds: float, metrics: Metrics, log: Logger) -> None:
+    def __init__(
+        self, judge: Judge, store: Store, *, clock: Clock, settle_seconds: float, quiet_seconds: float, metrics: Metrics, log: Logger
+    ) -> None:
         self._judge = judge
         self._store = store
         self._clock = clock
         self._settle_us = int(settle_seconds * MICROSECONDS)
+        self._quiet_us = int(quiet_seconds * MICROSECONDS)
         self._metrics = metrics
         self._log = log
         self._lock = asyncio.Lock()
@@ -160,7 +163,8 @@ class Learner:
         )
 
     def _due(self, names: Collection[str] | None) -> Sequence[Attempt]:
-        return self._store.due(names=names, settled_before_us=self._clock() - self._settle_us)
+        now = self._clock()
+        return self._store.due(names=names, settled_before_us=now - self._settle_us, quiet_before_us=now - self._quiet_us)
 
     def _observation_row(self, attempt: Attempt, observed: Observed, outcome: Outcome) -> ObservationRow:
         observation = observed.observation

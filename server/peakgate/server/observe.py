@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from peakgate.calibration import Observation, Subject
 from peakgate.server.classing import RULES, Evidence, Kind, Rule, rule_for
 from peakgate.server.clock import MICROSECONDS
-from peakgate.server.figures import GpuFigures, figures_of, worst_of
+from peakgate.server.figures import figures_of, worst_of
+from peakgate.server.gpu_figures import GpuFigures
 from peakgate.server.lengths import AtLength
-from peakgate.server.store.records import Attempt, PeakRow
+from peakgate.server.store.records import FLAGS, Attempt, PeakRow
 from peakgate.server.subjects import subject_from
 
 NO_PEAKS = "NO_PEAKS"
@@ -82,6 +83,7 @@ def _evidence(attempt: Attempt, gpus: Sequence[GpuFigures], worst: GpuFigures, *
         worst=worst,
         event=attempt.event,
         is_same_model=is_same_model,
+        has_several=any(row.flags & FLAGS["several"] for row in attempt.peaks),
         has_oom=attempt.event == "oom" or any(each.has_oom for each in gpus),
         has_xid=any(each.has("xid") for each in gpus),
         was_cut_off=any(each.has("truncated") for each in gpus),

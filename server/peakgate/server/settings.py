@@ -44,6 +44,7 @@ class Settings(BaseSettings):
         default=30.0, gt=0, description="Days that peaks of an ended job are kept; what was made of them stays for good."
     )
     events_retention_days: float = Field(default=90.0, gt=0, description="Days that starts and ends of jobs are kept.")
+    quiet_seconds: float = Field(default=60.0, ge=0, description="Wait for another program of a job whose end nobody but agents told.")
     settle_seconds: float = Field(default=600.0, ge=0, description="Wait for the last peaks of a job whose other GPUs have ended.")
     audit_queue_rows: int = Field(default=10_000, ge=1, description="Predictions that may wait for the database.")
     cache_entries: int = Field(default=4096, ge=1, description="Answers kept in memory.")

@@ -26,6 +26,7 @@ LARGEST_BATCH_ROWS = 256
 """Rows of one batch: some 64 KB, one transaction of a few milliseconds."""
 
 LONGEST_ORIGIN = 32
+"""Characters of the column (store/tables.py)."""
 
 Context = grpc.aio.ServicerContext[object, object]
 
@@ -140,7 +141,7 @@ def _check_batch(request: pb.ReportPeaksRequest) -> None:
 
 
 def read_event(request: pb.ReportJobEventRequest, *, received_us: int) -> EventRow:
-    """The event to store; its time is the moment of receipt when none is stated. Raises FIELD_INVALID."""
+    """The event to store; a time that is not stated, or lies ahead, is the moment of receipt. Raises FIELD_INVALID."""
     if request.event not in EVENTS:
         raise field_error("event", f"is {request.event[:64]!r}; allowed are {', '.join(EVENTS)}")
     if not request.job and not request.prediction:
@@ -161,7 +162,7 @@ def read_event(request: pb.ReportJobEventRequest, *, received_us: int) -> EventR
         restart=request.restart,
         prediction=request.prediction,
         event=request.event,
-        event_us=from_timestamp(request.event_time) if request.HasField("event_time") else received_us,
+        event_us=min(from_timestamp(request.event_time), received_us) if request.HasField("event_time") else received_us,
         exit_code=request.exit_code if request.HasField("exit_code") else None,
         signal=request.signal if request.HasField("signal") else None,
         origin=request.origin,

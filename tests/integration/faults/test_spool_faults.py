@@ -80,7 +80,7 @@ def test_damage_while_the_agent_runs_is_put_aside(tmp_path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(random.Random(1).randbytes(path.stat().st_size - 4096))
-    spool._connection.execute("PRAGMA shrink_memory")  # or it would read from its cache
+    spool._file._connection.execute("PRAGMA shrink_memory")  # or it would read from its cache
     with pytest.raises(sqlite3.DatabaseError):
         spool.batch(limit=1000, up_to_version=1000)
     spool.put(rows=[ROWS[0]])

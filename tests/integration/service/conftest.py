@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -179,7 +180,8 @@ class Process:
 def _run(database: Database) -> Iterator[Process]:
     arguments = f"grpc_port=0, http_port=0, database_url={database.url!r}"
     code = f"from peakgate.server.main import run_server; raise SystemExit(run_server({arguments}))"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    environment = os.environ | {"PEAKGATE_QUIET_SECONDS": "0"}
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     assert process.stderr is not None
     try:

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy.dialects import sqlite
 from tests.databases import Database
+from tests.integration.service.rows import a_phase, an_observation
 from tests.unit.server.attempts import a_peak, a_process, of_helper
 from tests.unit.server.stored import a_prediction
 
 from peakgate.server.exposition import PrometheusMetrics
 from peakgate.server.retention import BATCH_ROWS, DAY_US, Forgetter, Retention
-from peakgate.server.store.records import EventRow, ObservationRow, PhasePeakRow
+from peakgate.server.store.records import EventRow
 from peakgate.server.store.retention import old_events, old_peaks
 from peakgate.server.store.sql import SqlStore, open_store
 
@@ -35,34 +36,14 @@ def store(database: Database) -> Iterator[SqlStore]:
 
 def observe(store: SqlStore) -> None:
     """Makes an observation of predictions/0's attempt, as the learner does."""
-    row = ObservationRow(
-        prediction="predictions/0",
-        job="1",
-        restart=0,
-        observed_bytes=60_000,
-        predicted_bytes=58_000,
-        lower_bytes=52_000,
-        upper_bytes=60_000,
-        finished_us=OLD_US,
-        applied_us=OLD_US,
-        learned=False,
-        reason="",
-        message="",
-    )
+    figures = {"observed_bytes": 60_000, "lower_bytes": 52_000, "upper_bytes": 60_000}
+    row = an_observation("predictions/0", **figures, finished_us=OLD_US, applied_us=OLD_US, learned=False)
     assert store.apply([row], None, expected_sequence=0)
 
 
 def an_event(moment_us: int, event: str = "finished", prediction: str = "predictions/0") -> EventRow:
     """Of the first attempt."""
     return EventRow(cluster="c", job="1", restart=0, prediction=prediction, event=event, event_us=moment_us, exit_code=None)
-
-
-def a_phase(pid: int) -> PhasePeakRow:
-    """Of a process."""
-    key = a_process(pid)
-    names = ("cluster", "node", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks")
-    values = {name: getattr(key, name) for name in names}
-    return PhasePeakRow(**values, phase="forward", allocated_bytes=1, reserved_bytes=2)
 
 
 def forgetter(store: SqlStore, metrics: PrometheusMetrics) -> Forgetter:
@@ -73,7 +54,7 @@ def forgetter(store: SqlStore, metrics: PrometheusMetrics) -> Forgetter:
 def test_rows_of_an_observed_attempt_go_and_its_observation_stays(store: SqlStore, database: Database) -> None:
     """Processes, the whole job's row and phases; the list still shows what was observed."""
     old = {"first_us": OLD_US, "last_us": OLD_US}
-    store.merge_peaks([a_peak(**old), a_process(9, **old), of_helper(pid=9, **old)], [a_phase(9)])
+    store.merge_peaks([a_peak(**old), a_process(9, **old), of_helper(pid=9, **old)], [a_phase(pid=9, pid_start_ticks=1)])
     observe(store)
     assert store.forget(peaks_before_us=NEW_US, events_before_us=0, limit=BATCH_ROWS) == {"peaks": 3, "job_events": 0}
     assert (database.count("peaks"), database.count("phase_peaks"), database.count("observations")) == (0, 0, 1)

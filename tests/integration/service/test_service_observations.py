@@ -56,7 +56,7 @@ async def test_an_observation_says_what_it_rests_on(service: Any, a_job: AJob) -
     device = before.peak.device_bytes
     process: dict[str, object] = {"pid": 9, "pid_start_ticks": 5}
     helper = {"torch_reserved_bytes": device - 10**9, "torch_allocated_bytes": device - 2 * 10**9, "steps_done": 70}
-    rows: list[dict[str, object]] = [{"peak_bytes": device * 0.99}, {"peak_bytes": device * 0.99} | process]
+    rows: list[dict[str, object]] = [{"peak_bytes": device * 0.99, "ended": True}, {"peak_bytes": device * 0.99} | process]
     rows += [{"peak_bytes": float(device), "source": "accounting"} | process, {"peak_bytes": 1.0, "source": "torch"} | process | helper]
     await report(service, before.prediction, *rows)
     await end(service, before.prediction, exit_code=0, signal=0, origin="agent")
@@ -108,6 +108,21 @@ async def test_a_scheduler_that_tells_the_end_first_waits_for_the_agents_last_ro
     await report(service, before.prediction, {"peak_bytes": float(device), "ended": True})
     (found,) = await observations(service, before.prediction)
     assert (found.kind, found.observed_bytes) == ("exact", device)
+
+
+async def test_the_end_on_one_node_waits_for_the_other(service: Any, a_job: AJob) -> None:
+    """The first node to be done tells the end; the worst GPU is the other's, which grows until its own agent says that it is over."""
+    before = await predicted(service, a_job(micro_batch_size=4))
+    device = before.peak.device_bytes
+    other: dict[str, object] = {"gpu_uuid": UUID.replace("GPU-", "GPU-0")}
+    await report(service, before.prediction, {"peak_bytes": device * 0.8, "ended": True}, {**other, "peak_bytes": device * 0.5})
+    now = Timestamp()
+    now.GetCurrentTime()
+    await end(service, before.prediction, origin="agent", event_time=now)
+    assert await observations(service, before.prediction) == []
+    await report(service, before.prediction, {**other, "peak_bytes": float(device), "ended": True})
+    (found,) = await observations(service, before.prediction)
+    assert (found.kind, found.observed_bytes, found.gpu_uuid) == ("exact", device, other["gpu_uuid"])
 
 
 @pytest.mark.parametrize("exit_of_job", [{"exit_code": 137}, {"exit_code": 0, "signal": 9}], ids=["137", "signal 9"])

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import inspect, text
 from tests.databases import Database
-from tests.integration.service.rows import a_peak, a_phase, a_prediction, a_version, an_observation
+from tests.integration.service.rows import a_peak, a_phase, a_version, an_observation
+from tests.unit.server.stored import a_prediction
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store import engine as engine_module
@@ -305,3 +306,31 @@ def test_a_broken_database_is_an_error_with_a_reason(database: Database, store: 
 def test_a_record_has_every_column_of_its_table() -> None:
     """A column that is added on one side only is noticed."""
     assert {field.name for field in dataclasses.fields(PeakRow)} == {column.name for column in peaks.columns}
+
+
+@pytest.mark.parametrize(("origin", "want_waits"), [("agent", True), ("slurm", False), ("", False)])
+def test_an_end_that_only_agents_told_waits_for_another_program(store: SqlStore, origin: str, want_waits: bool) -> None:
+    """An empty GPU may be a pause of the job; a scheduler knows better."""
+    store.add_predictions([a_prediction("predictions/0")])
+    store.merge_peaks([a_peak(ended=1, last_us=HOUR_US)])
+    an_end = EventRow(
+        cluster="c", job="1", restart=0, prediction="predictions/0", event="finished", event_us=HOUR_US, exit_code=None, origin=origin
+    )
+    store.add_event(an_end)
+    found = [store.due(names=None, settled_before_us=0, quiet_before_us=HOUR_US + after) for after in (0, 1)]
+    assert [len(attempts) for attempts in found] == [0 if want_waits else 1, 1]
+
+
+def test_a_second_program_within_the_wait_is_part_of_the_attempt(store: SqlStore) -> None:
+    """Its higher peak counts, and nothing is learned before it has ended."""
+    store.add_predictions([a_prediction("predictions/0")])
+    store.merge_peaks([a_peak(ended=1, last_us=HOUR_US)])
+    an_end = EventRow(
+        cluster="c", job="1", restart=0, prediction="predictions/0", event="finished", event_us=HOUR_US, exit_code=None, origin="agent"
+    )
+    store.add_event(an_end)
+    store.merge_peaks([a_peak(step="2", peak_bytes=70, last_us=HOUR_US + 5)])
+    assert store.due(names=None, settled_before_us=0, quiet_before_us=HOUR_US + 9) == []
+    store.merge_peaks([a_peak(step="2", peak_bytes=70, ended=1, last_us=HOUR_US + 7)])
+    (attempt,) = store.due(names=None, settled_before_us=0, quiet_before_us=HOUR_US + 9)
+    assert max(row.peak_bytes for row in attempt.peaks) == 70

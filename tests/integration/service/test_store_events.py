@@ -51,6 +51,14 @@ def test_events_merge_in_any_order(store: SqlStore, database: Database) -> None:
     assert states == {"cancelled"}
 
 
+def test_any_exit_status_can_be_told_twice(store: SqlStore, database: Database) -> None:
+    """The smallest number that the message can hold is no reason for a database to refuse the event for ever."""
+    event = EventRow(cluster="c", job="1", restart=0, prediction="predictions/0", event="failed", event_us=5, exit_code=None)
+    for exit_code in (None, -(2**31), -(2**31), None):
+        store.add_event(replace(event, exit_code=exit_code))
+    assert database.rows("SELECT exit_code FROM job_events") == [(-(2**31),)]
+
+
 def test_the_state_is_that_of_the_newest_attempt(store: SqlStore) -> None:
     """A restart after an out-of-memory is running, then finished, whatever is told last."""
     first = EventRow(cluster="c", job="1", restart=0, prediction="predictions/0", event="oom", event_us=10, exit_code=None)

@@ -15,7 +15,8 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 from tests.bench.programs import ROOT
 from tests.databases import Database
-from tests.integration.service.rows import a_peak, a_phase, a_prediction, a_version, an_observation
+from tests.integration.service.rows import a_peak, a_phase, a_version, an_observation
+from tests.unit.server.stored import a_prediction
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store.engine import open_engine
@@ -157,7 +158,7 @@ def test_of_several_replicas_one_moves_the_calibration_on(replicas: list[SqlStor
 
 @directly
 def test_a_job_stays_while_a_prediction_of_it_is_stored(replicas: list[SqlStore]) -> None:
-    """One replica deletes jobs without predictions while others store predictions of the same job: none of them fails."""
+    """One replica deletes jobs without predictions while others store predictions of the same job: none fails, and what follows works."""
 
     def add(index: int) -> None:
         for turn in range(20):
@@ -169,6 +170,9 @@ def test_a_job_stays_while_a_prediction_of_it_is_stored(replicas: list[SqlStore]
 
     work: list[Callable[[], None]] = [expire, *(partial(add, index) for index in range(1, REPLICAS))]
     all_at_once(work)
+    replicas[1].add_predictions([a_prediction("predictions/last", created_us=10**9)])
+    replicas[0].expire(10**9)
+    assert [each.row.prediction for each in replicas[0].predictions(limit=100, before=None, observed_only=False)] == ["predictions/last"]
 
 
 @directly

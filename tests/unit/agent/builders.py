@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -31,7 +31,7 @@ def a_gpu(uuid: str = GPU, total_bytes: int = 80 * GIB) -> Gpu:
     return Gpu(uuid=uuid, name="NVIDIA H100 80GB HBM3", total_bytes=total_bytes)
 
 
-def a_list(time: float, used: dict[int, int | None], *, gpu: Gpu | None = None) -> ProcessSample:
+def a_list(time: float, used: Mapping[int, int | None], *, gpu: Gpu | None = None) -> ProcessSample:
     """A process list: memory by pid."""
     return ProcessSample(
         gpu=gpu or a_gpu(), time=time, processes=tuple(GpuProcess(pid=pid, used_bytes=value) for pid, value in used.items())

@@ -8,9 +8,10 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.agent.builders import GPU, ProcTree, write_job_file
 
-from peakgate.agent.attribution import Attribution, Owner
+from peakgate.agent.attribution import Attribution
 from peakgate.agent.host_pids import HostPids
 from peakgate.agent.jobs_folder import JobFile, JobsFolder
+from peakgate.agent.owner import Owner
 from peakgate.agent.proc import ProcessId, ProcFolder
 
 SLUID = "sEKNKTV3WPV500"
@@ -190,7 +191,13 @@ def test_a_pid_that_is_used_again_is_read_again(node: Node) -> None:
         '{"job": "1", "restart": -1}',
         '{"job": "1", "restart": true}',
         '{"job": ["1"]}',
+        "[" * 60_000,
+        f'{{"job": "1", "restart": {1 << 70}}}',
+        f'{{"job": "{"x" * 201}"}}',
+        '{"job": "1\\u0000"}',
+        '{"job": "1", "prediction": "\\ud800"}',
     ],
+    ids=lambda text: text[:30],
 )
 def test_a_drop_in_file_that_is_not_as_agreed_is_absent_and_said_once(tmp_path: Path, text: str) -> None:
     """A broken file is not guessed at; the log names it one time and not every second."""

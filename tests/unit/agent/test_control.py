@@ -116,6 +116,18 @@ async def test_a_second_agent_leaves_the_firsts_socket_alone(simulated: Simulate
         assert await asked(path, verb="status") == "no driver"
 
 
+async def test_what_is_no_socket_is_left_alone(simulated: SimulatedNvml, tmp_path: Path) -> None:
+    """A wrong --control takes nobody's file away: there is no control socket then."""
+    path = tmp_path / "job.yaml"
+    path.write_text("precious")
+    watcher, spool, _ = a_watcher(SimulatedNode(simulated, ONE_GPU), tmp_path)
+    with capture_logs() as logs:
+        async with control_socket(path, watcher):
+            pass
+    assert (path.read_text(), logs[0]["problem"]) == ("precious", "there is something else than a socket")
+    spool.close()
+
+
 def test_nobody_answers(tmp_path: Path) -> None:
     """The error says what to do."""
     with pytest.raises(ServiceUnavailableError, match="Start the agent"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.unit.agent.builders import OTHER_GPU, a_key, a_row
 
-from peakgate.agent.ended_rows import EndedRows, attempt_of
+from peakgate.agent.ended_rows import EndedRows
 from peakgate.agent.peaks import NO_FLAGS, Flag, PeakRow
 from peakgate.agent.trainings import MAX_ATTEMPTS
 
@@ -21,7 +21,7 @@ def test_what_was_sent_is_sent_once_more_with_the_mark() -> None:
     rows = EndedRows()
     sent = [an_ended(flags=Flag.FLUCTUATING), an_ended(source="accounting"), an_ended("403")]
     rows.note(sent)
-    attempt = attempt_of(sent[0].key)
+    attempt = sent[0].key.attempt
     want = [replace(row, flags=row.flags | Flag.SEVERAL) for row in sent[:2]]
     assert rows.take_several(attempt) == want
     assert rows.take_several(attempt) == []
@@ -33,7 +33,7 @@ def test_only_ended_rows_of_predicted_jobs_are_kept() -> None:
     alive, process, marked = replace(an_ended(), ended=False), an_ended(pid=7), an_ended(flags=Flag.SEVERAL)
     unpredicted = replace(an_ended(), key=replace(an_ended().key, prediction=""))
     rows.note([alive, process, marked, unpredicted])
-    assert [rows.take_several(attempt_of(row.key)) for row in (alive, unpredicted)] == [[], []]
+    assert [rows.take_several(row.key.attempt) for row in (alive, unpredicted)] == [[], []]
 
 
 def test_the_latest_row_of_a_gpu_counts() -> None:
@@ -42,7 +42,7 @@ def test_the_latest_row_of_a_gpu_counts() -> None:
     later = replace(an_ended(), peak_bytes=7, samples=9)
     rows.note([an_ended()])
     rows.note([later])
-    assert [(row.peak_bytes, row.samples) for row in rows.take_several(attempt_of(later.key))] == [(7, 9)]
+    assert [(row.peak_bytes, row.samples) for row in rows.take_several(later.key.attempt)] == [(7, 9)]
 
 
 def test_what_is_kept_is_bounded() -> None:
@@ -50,4 +50,4 @@ def test_what_is_kept_is_bounded() -> None:
     rows = EndedRows()
     rows.note(an_ended(str(number)) for number in range(MAX_ATTEMPTS + 1))
     assert len(rows._rows) == MAX_ATTEMPTS
-    assert rows.take_several(attempt_of(an_ended("0").key)) == []
+    assert rows.take_several(an_ended("0").key.attempt) == []

@@ -9,11 +9,11 @@ import pytest
 from tests.unit.agent.builders import GIB, GPU, OTHER_GPU, START, a_gpu, a_list
 from tests.unit.agent.test_tracker import Node, events
 
+from peakgate.agent.changes import Changes
 from peakgate.agent.helper_reports import HelperSample
-from peakgate.agent.peaks import Allocator, Flag, PeakRow, PhasePeak
+from peakgate.agent.peaks import Allocator, Flag, PeakRow
 from peakgate.agent.proc import ProcessId
 from peakgate.agent.samples import GpuGone
-from peakgate.agent.tracker import Changes
 from peakgate.v1.allocator_report import ASYNC, AllocatorReport, PhaseReport, bare_uuid
 
 REPORT = AllocatorReport(
@@ -59,7 +59,7 @@ def test_a_report_becomes_a_row_of_its_own_source(node: Node) -> None:
     sampled = node.rows()[GPU, "402", 7, 100, "sampled"]
     assert row.key == replace(sampled.key, source="torch")
     assert (row.peak_bytes, row.peak_time, row.uid, row.flags) == (32 * GIB, START + 1, 1000, Flag(0))
-    backward = PhasePeak(phase="backward", allocated_bytes=30 * GIB, reserved_bytes=32 * GIB)
+    backward = PhaseReport(phase="backward", allocated_bytes=30 * GIB, reserved_bytes=32 * GIB)
     want = Allocator(allocated_bytes=30 * GIB, reserved_bytes=32 * GIB, steps_done=3, longest_sequence=4096, phases=(backward,))
     assert row.allocator == want
 

@@ -21,8 +21,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from peakgate.agent.errors import UsageError
-from peakgate.agent.helper_socket import MAX_DATAGRAM_BYTES, Datagram, HelperSocket
+from peakgate.agent.helper_socket import Datagram, HelperSocket
 from peakgate.agent.proc import ProcFolder
+from peakgate.v1.allocator_report import MAX_BYTES
 
 IMPORT = "import os, socket, sys"
 BECOME = "os.setgroups([]), os.setgid(23456), os.setuid(12345)"
@@ -119,9 +120,9 @@ def test_a_datagram_that_is_too_long_is_dropped(received: Received) -> None:
     """The longest that is allowed arrives whole; a longer one is counted and not cut."""
     with capture_logs() as logs:
         for _ in range(2):
-            received.send(b"x" * (MAX_DATAGRAM_BYTES + 1))
-        received.send(b"y" * MAX_DATAGRAM_BYTES)
-        assert received.next().content == b"y" * MAX_DATAGRAM_BYTES
+            received.send(b"x" * (MAX_BYTES + 1))
+        received.send(b"y" * MAX_BYTES)
+        assert received.next().content == b"y" * MAX_BYTES
     assert received.socket.dropped == {"too_long": 2}
     assert [entry["reason"] for entry in logs] == ["too_long"]
 

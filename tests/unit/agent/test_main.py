@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -12,17 +13,23 @@ from tests.unit.agent.builders import GPU, ONE_GPU, START, SimulatedNode
 from tests.unit.agent.test_watcher import TRAINER, a_watcher
 
 from peakgate.agent.errors import UsageError
+from peakgate.agent.gpu_numbers import NUMBERS
 from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.helper_socket import Datagram
 from peakgate.agent.kubelet import Kubelet
 from peakgate.agent.metrics import AgentCollector
-from peakgate.agent.options import Options
+from peakgate.agent.options import TRANSPORTS, Options
+from peakgate.agent.peaks import Flag
 from peakgate.agent.pod_devices import Holder, Holdings
 from peakgate.agent.pod_watch import PodWatch
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.sender import Sender
 from peakgate.agent.simulated.library import SimulatedNvml
+from peakgate.agent.told import Told
+from peakgate.client.agent_options import GpuNumbers, Transport
+from peakgate.client.commands.agent import run
 
+ROOT = Path(__file__).parents[3]
 RUN = """
 import sys
 {before}
@@ -53,13 +60,27 @@ def an_options(folder: Path, **changes: object) -> Options:
         {"interval_seconds": float("nan")},
         {"duration_seconds": -1.0},
         {"server": ""},
+        {"server": "service"},
+        {"server": "service:99999"},
+        {"server": "service:port"},
+        {"metrics_port": 99_999},
+        {"metrics_port": -1},
         {"node": ""},
+        {"node": "two\nlines"},
+        {"node": "n" * 257},
+        {"cluster": "c" * 257},
     ],
 )
 def test_options_that_make_no_sense_are_refused(tmp_path: Path, changes: dict[str, object]) -> None:
     """Each is an error before anything is started."""
     with pytest.raises(UsageError):
         an_options(tmp_path, **changes)
+
+
+@pytest.mark.parametrize("server", ["service:50551", "10.0.0.1:1", "[::1]:50551", "dns:///service:50551", "unix:/run/x", "unix-abstract:x"])
+def test_a_service_is_named_as_grpc_names_it(tmp_path: Path, server: str) -> None:
+    """By host and port, or by a socket."""
+    assert an_options(tmp_path, server=server).server == server
 
 
 @pytest.mark.parametrize(
@@ -80,8 +101,29 @@ def test_a_start_that_cannot_be_is_one_clear_line(changes: dict[str, str], want:
     assert want in text
 
 
+def test_the_command_offers_what_the_agent_takes(tmp_path: Path) -> None:
+    """Its words and its defaults stand in the command as well, which is read without the agent: they are the same."""
+    assert {each.value for each in Transport} == set(TRANSPORTS)
+    assert {each.value for each in GpuNumbers} == set(NUMBERS)
+    offered = {name: each.default for name, each in inspect.signature(run).parameters.items() if name != "context"}
+    renamed = {"duration": "duration_seconds", "interval": "interval_seconds"}
+    assert {renamed.get(name, name) for name in offered} == set(Told.__annotations__)
+    options = an_options(tmp_path)
+    assert (offered["interval"], offered["transport"], offered["gpu_numbers"]) == (
+        options.interval_seconds,
+        options.transport,
+        options.gpu_numbers,
+    )
+
+
+def test_every_flag_has_its_line_on_the_page() -> None:
+    """docs/agent.md is where an operator finds what a word on a row means."""
+    page = (ROOT / "docs" / "agent.md").read_text()
+    assert [flag.name for flag in Flag if f"`{str(flag.name).lower()}`" not in page] == []
+
+
 def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> None:
-    """The collector tells what the live parts know."""
+    """The collector tells what the live parts know, and docs/agent.md names each of them."""
     node = SimulatedNode(simulated, ONE_GPU + TRAINER)
     watcher, spool, _ = a_watcher(node, tmp_path)
     watcher.run_once()
@@ -117,10 +159,13 @@ def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> N
         ("peakgate_agent_nvml_calls_total", (("function", "nvmlDeviceGetCount"),)): 1.0,
     }
     assert {key: registry.get_sample_value(key[0], dict(key[1])) for key in want} == want
+    page = (ROOT / "docs" / "agent.md").read_text()
+    families = [family.name + ("_total" if family.type == "counter" else "") for family in collector.collect()]
+    assert [name for name in families if f"`{name.removeprefix('peakgate_agent_')}`" not in page] == []
     resident = registry.get_sample_value("peakgate_agent_resident_bytes")
     assert resident is not None
     assert 10 << 20 < resident < 1 << 30
-    watcher.tracker._open.clear()
+    watcher.tracker._open._open.clear()
     assert registry.get_sample_value("peakgate_agent_gpu_held_idle", dict(holder)) == 1.0
     pods.stop()
     spool.close()

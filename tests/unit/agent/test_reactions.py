@@ -54,9 +54,9 @@ def test_a_lost_gpu_is_one_gpu(simulated: SimulatedNvml, code: int) -> None:
     node = SimulatedNode(simulated, f"{TWO_GPUS}error {code} gpu=0 from=3 until=30\n")
     samples = node.run(20)
     assert sum(isinstance(sample, GpuGone) for sample in samples) == 1
-    assert (set(node.sampler.lost), set(node.sampler.gpus)) == ({GPU}, {OTHER_GPU})
+    assert (set(node.sampler.watched.lost), set(node.sampler.gpus)) == ({GPU}, {OTHER_GPU})
     node.run(110)
-    assert (set(node.sampler.lost), set(node.sampler.gpus)) == (set(), {GPU, OTHER_GPU})
+    assert (set(node.sampler.watched.lost), set(node.sampler.gpus)) == (set(), {GPU, OTHER_GPU})
 
 
 @pytest.mark.parametrize("code", [code for code, rule in RULES.items() if rule.reaction in WHOLE_NODE])
@@ -98,6 +98,6 @@ def test_a_destroyed_mig_instance_is_gone_and_a_new_one_found(simulated: Simulat
     samples = node.run(90)
     assert [sample.gpu.uuid for sample in samples if isinstance(sample, GpuGone)] == [old]
     assert set(node.sampler.gpus) == {kept, new}
-    assert node.sampler.lost == {}
+    assert node.sampler.watched.lost == {}
     assert node.sampler.gpus[new].instance == 3
     assert any(isinstance(sample, ProcessSample) and sample.gpu.uuid == new and sample.processes for sample in samples)

@@ -84,7 +84,7 @@ def test_each_fault_is_found(simulated: SimulatedNvml, name: str, scenario: str,
     finding = found_on(simulated, scenario)[name]
     assert finding.outcome is outcome, finding
     assert seen in finding.seen
-    assert finding.fix or outcome is Outcome.passed or "none on this node" in seen
+    assert finding.remedy or outcome is Outcome.passed or "none on this node" in seen
 
 
 def test_one_check_that_fails_does_not_stop_the_others(simulated: SimulatedNvml) -> None:

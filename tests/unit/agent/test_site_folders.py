@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import mkfifo
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,16 @@ def test_dcgm_exporters_file_names_jobs_a_line(tmp_path: Path, text: str, want: 
     """One job a line; an empty file is a GPU without a job, and what is no id is not taken."""
     (tmp_path / "2").write_bytes(text.encode())
     assert [job.job for job in dcgm(tmp_path).jobs_on(GPU)] == want
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_is_not_opened(tmp_path: Path, kind: str) -> None:
+    """A pipe in the place of a file would hold up all GPUs of the node until somebody writes into it."""
+    path = tmp_path / "2"
+    mkfifo(path) if kind == "pipe" else path.mkdir()
+    with capture_logs() as logs:
+        assert dcgm(tmp_path).jobs_on(GPU) == ()
+    assert [line["problem"] for line in logs] == ["it is no regular file"]
 
 
 def test_dcgm_exporters_file_of_a_mig_instance(tmp_path: Path) -> None:

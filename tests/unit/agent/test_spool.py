@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.agent.builders import GIB, START, a_key, a_row, an_event, with_pid
 
-from peakgate.agent.peaks import Allocator, Flag, PeakRow, PhasePeak
+from peakgate.agent.peaks import Allocator, Flag, PeakRow
 from peakgate.agent.spool import Spool, SpooledPeak
+from peakgate.v1.allocator_report import PhaseReport
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def rows(spool: Spool) -> list[PeakRow]:
 
 phases = st.lists(
     st.builds(
-        PhasePeak, phase=st.sampled_from(["backward", "forward"]), allocated_bytes=st.integers(0, 3), reserved_bytes=st.integers(0, 3)
+        PhaseReport, phase=st.sampled_from(["backward", "forward"]), allocated_bytes=st.integers(0, 3), reserved_bytes=st.integers(0, 3)
     ),
     max_size=2,
     unique_by=lambda each: each.phase,
@@ -191,6 +193,30 @@ def test_a_damaged_file_is_put_aside(tmp_path: Path) -> None:
     assert (tmp_path / "agent.db.damaged-1").exists()
 
 
+@pytest.mark.parametrize("kind", ["text", "database"])
+def test_another_programs_file_is_left_alone(tmp_path: Path, kind: str) -> None:
+    """A wrong --spool, such as the service's own database, is an error and moves nothing away."""
+    path = tmp_path / "other"
+    if kind == "text":
+        path.write_text("model: {preset: llama-3.1-8b}\n")
+    else:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript("CREATE TABLE peaks (id); CREATE TABLE predictions (id); INSERT INTO predictions VALUES (7)")
+    before = path.read_bytes()
+    with pytest.raises(sqlite3.DatabaseError, match="another program's"):
+        Spool(path=path)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["other"]
+
+
+def test_a_spool_of_zeros_is_put_aside(tmp_path: Path) -> None:
+    """What a power cut leaves of a file on some file systems."""
+    path = tmp_path / "agent.db"
+    path.write_bytes(bytes(5000))
+    Spool(path=path, wall=lambda: 1.0).close()
+    assert (tmp_path / "agent.db.damaged-1").read_bytes() == bytes(5000)
+
+
 KILLED = """
 import sys
 from pathlib import Path
@@ -222,9 +248,9 @@ def test_a_kill_loses_nothing_that_was_written(tmp_path: Path, lines: int) -> No
 
 def test_peaks_by_phase_merge_one_by_one(spool: Spool) -> None:
     """Each figure of each phase has its own maximum, and a phase that is new joins the others."""
-    one = Allocator(phases=(PhasePeak(phase="forward", allocated_bytes=5, reserved_bytes=6),))
-    forward = PhasePeak(phase="forward", allocated_bytes=4, reserved_bytes=9)
-    other = Allocator(phases=(PhasePeak(phase="backward", allocated_bytes=1, reserved_bytes=1), forward))
+    one = Allocator(phases=(PhaseReport(phase="forward", allocated_bytes=5, reserved_bytes=6),))
+    forward = PhaseReport(phase="forward", allocated_bytes=4, reserved_bytes=9)
+    other = Allocator(phases=(PhaseReport(phase="backward", allocated_bytes=1, reserved_bytes=1), forward))
     spool.put(rows=[replace(a_row(), allocator=one)])
     spool.put(rows=[replace(a_row(), allocator=other)])
     assert [(each.phase, each.allocated_bytes, each.reserved_bytes) for each in rows(spool)[0].allocator.phases] == [

@@ -8,11 +8,12 @@ import pytest
 from tests.unit.agent.builders import GIB, GPU, OTHER_GPU, START, ProcTree, a_gpu, a_list, write_job_file
 
 from peakgate.agent.attribution import Attribution
+from peakgate.agent.changes import Changes
 from peakgate.agent.jobs_folder import JobsFolder
 from peakgate.agent.peaks import Flag, JobEvent, PeakRow
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.samples import DeviceSample, GpuGone, ReadFailed
-from peakgate.agent.tracker import Changes, Tracker
+from peakgate.agent.tracker import Tracker
 
 SLURM = "0::/system.slice/slurmstepd.scope/job_{job}/step_0/user/task_0"
 
@@ -159,6 +160,14 @@ def test_the_end_of_the_last_process_ends_the_job(node: Node) -> None:
     want = JobEvent(cluster="alpha", job="402", restart=0, prediction="predictions/p1", event="finished", time=START + 2)
     assert last.events == [want]
     assert node.tracker.everything() == []
+
+
+def test_the_first_rows_of_a_predicted_job_are_urgent(node: Node) -> None:
+    """The service does not take the end on one node for the end of a job that it knows to have begun on another. Growth has time."""
+    node.add(7)
+    node.add(8, job="403", prediction="")
+    looks = ({8: GIB}, {7: GIB, 8: GIB}, {7: 2 * GIB, 8: 3 * GIB})
+    assert [node.tracker.take(a_list(START + second, used)).are_urgent for second, used in enumerate(looks)] == [False, True, False]
 
 
 def test_a_failed_read_ends_nothing(node: Node) -> None:

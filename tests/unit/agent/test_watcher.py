@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
 from tests.unit.agent.builders import GPU, ONE_GPU, START, ProcTree, SimulatedNode
 
 from peakgate.agent.attribution import Attribution
 from peakgate.agent.hold import Hold
 from peakgate.agent.jobs_folder import JobsFolder
 from peakgate.agent.nvml_codes import DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, UNINITIALIZED
+from peakgate.agent.peaks import JobEvent, PeakRow
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.simulated.library import SimulatedNvml
 from peakgate.agent.spool import Spool
@@ -180,14 +182,36 @@ def test_a_spool_that_cannot_be_written_is_made_up_for(simulated: SimulatedNvml,
     """While the disk fails the rows wait in memory; when it is back they are written, the ended ones too."""
     node = SimulatedNode(simulated, f"{ONE_GPU}{TRAINER.strip()},3:end\n")
     watcher, spool, _ = a_watcher(node, tmp_path)
-    spool._connection.execute("PRAGMA query_only = ON")  # every write fails, as on a read-only disk
+    spool._file._connection.execute("PRAGMA query_only = ON")  # every write fails, as on a read-only disk
     while node.now < 8:
         watcher.look()
         node.now += watcher.sampler.wait_seconds() + 1e-6
         simulated.set_time(node.now)
     assert spool.waiting() == 0
-    spool._connection.execute("PRAGMA query_only = OFF")
+    spool._file._connection.execute("PRAGMA query_only = OFF")
     watcher.run_once()
     rows = [peak.row for peak in spool.batch(limit=9, up_to_version=99)]
     assert {(row.key.gpu_uuid, row.key.pid, row.ended) for row in rows} == {(GPU, 0, True), (GPU, 7, True)}
+    spool.close()
+
+
+def test_the_end_of_a_job_is_written_with_its_exact_peak(simulated: SimulatedNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads the spool at any moment finds the end of a job together with the driver's maximum: what follows would be too late."""
+    node = SimulatedNode(simulated, f"epoch {START}\n{ONE_GPU.strip()} accounting=on\n{TRAINER.strip()},3:end\n")
+    watcher, spool, _ = a_watcher(node, tmp_path)
+    written: list[set[tuple[str, bool]]] = []
+    put = spool.put
+
+    def noted(*, rows: list[PeakRow], events: list[JobEvent]) -> None:
+        written.append({(row.key.source, row.ended) for row in rows if row.key.pid == 0})
+        put(rows=rows, events=events)
+
+    monkeypatch.setattr(spool, "put", noted)
+    while node.now < 8:
+        if node.now > 2 and (tmp_path / "proc" / "7").exists():
+            ProcTree(tmp_path / "proc").remove(7)
+        watcher.look()
+        node.now += watcher.sampler.wait_seconds() + 1e-6
+        simulated.set_time(node.now)
+    assert next(rows for rows in written if ("sampled", True) in rows) == {("sampled", True), ("accounting", True)}
     spool.close()

@@ -106,7 +106,7 @@ def test_a_gpu_that_says_it_is_unavailable_is_lost(simulated: SimulatedNvml) -> 
     node.sampler._events = Said(NvmlEvent(kind=EventKind.GPU_UNAVAILABLE, physical_uuid=OTHER_GPU))
     samples = node.run(6)
     assert [sample.gpu.uuid for sample in samples if isinstance(sample, GpuGone)] == [OTHER_GPU]
-    assert set(node.sampler.lost) == {OTHER_GPU}
+    assert set(node.sampler.watched.lost) == {OTHER_GPU}
     node.run(80)
     assert set(node.sampler.gpus) == {GPU, OTHER_GPU}
 

@@ -11,7 +11,8 @@ from tests.unit.client.service import an_answer
 
 from peakgate.client.checkpoint import INDEX, LARGEST_HEADER_BYTES, Counted, count_of, warn
 from peakgate.client.errors import InputError
-from peakgate.client.sources import Source, read_source
+from peakgate.client.source import Source
+from peakgate.client.sources import read_source
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.training_job_pb2 import TrainingJob
 

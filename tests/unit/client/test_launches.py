@@ -14,7 +14,8 @@ from peakgate.client.errors import InputError, ServiceError
 from peakgate.client.options import Output
 from peakgate.client.origin import Origin, placed
 from peakgate.client.presenter import Presenter
-from peakgate.client.sources import Source, read_source
+from peakgate.client.source import Source
+from peakgate.client.sources import read_source
 from peakgate.readers import read as frame
 from peakgate.readers.convert import text, whole
 from peakgate.readers.launch import Launch

@@ -10,7 +10,8 @@ import pytest
 
 from peakgate.client.documents import MAX_DOCUMENT_BYTES
 from peakgate.client.errors import InputError, PeakgateError
-from peakgate.client.sources import Source, on_gpu, read_one, read_sources
+from peakgate.client.source import Source, on_gpu
+from peakgate.client.sources import read_one, read_sources
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 YAML = "name: a\nmodel: {preset: llama-3.1-8b}\n"

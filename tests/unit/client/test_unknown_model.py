@@ -9,7 +9,8 @@ import pytest
 
 from peakgate.client.connect import Client, open_client
 from peakgate.client.errors import PeakgateError
-from peakgate.client.sources import Source, read_source
+from peakgate.client.source import Source
+from peakgate.client.sources import read_source
 from peakgate.client.unknown_model import ask, settled
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 

@@ -7,7 +7,9 @@ from peakgate.server.store.records import PredictionContent, PredictionRow
 MODEL = "1"
 
 
-def a_prediction(name: str = "predictions/0", *, job: bytes = b"", model_version: str = MODEL) -> PredictionRow:
+def a_prediction(
+    name: str = "predictions/0", *, job: bytes = b"", model_version: str = MODEL, created_us: int = 0, request_id: str | None = None
+) -> PredictionRow:
     """A prediction of 50,000 bytes and a device peak of 58,000."""
     content = PredictionContent(
         job=job,
@@ -23,4 +25,4 @@ def a_prediction(name: str = "predictions/0", *, job: bytes = b"", model_version
         calibration_version="1.0",
         answer=b"answer",
     )
-    return PredictionRow(prediction=name, created_us=0, request_id=None, request_digest=None, content=content)
+    return PredictionRow(prediction=name, created_us=created_us, request_id=request_id, request_digest=None, content=content)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.server.attempts import CARD, SECOND, a_peak, a_process, of_helper
 
-from peakgate.server.figures import LARGEST_CACHE_RATIO, GpuFigures, figures_of, worst_of
+from peakgate.server.figures import figures_of, worst_of
+from peakgate.server.gpu_figures import LARGEST_CACHE_RATIO, GpuFigures
 from peakgate.server.store.records import FLAGS, PeakRow
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from tests.unit.server.attempts import CARD, SUBJECT, a_peak, a_process, an_attempt, of_helper
 
-from peakgate.calibration import Subject
+from peakgate.calibration import Subject, gate
+from peakgate.calibration.prior import GIGABYTE
 from peakgate.server.classing import RULES, Kind
-from peakgate.server.figures import LARGEST_CACHE_RATIO
+from peakgate.server.gpu_figures import LARGEST_CACHE_RATIO
 from peakgate.server.lengths import AtLength
 from peakgate.server.observe import REASONS, Observed, observe, user_of
-from peakgate.server.store.records import FLAGS, Attempt
+from peakgate.server.store.records import FLAGS, Attempt, PeakRow
 
 IN_USE = int(60_000 / LARGEST_CACHE_RATIO)
 JUST_FULL = 79_000
@@ -96,6 +97,18 @@ def test_a_shared_figure_teaches_nothing_even_when_the_card_ran_out(flag: str) -
     """It bounds the need of neither job from below."""
     found = observed(an_attempt(a_peak(flags=FLAGS[flag], peak_bytes=JUST_FULL), event="oom"))
     assert (found.kind, found.reason, found.confidence) == (Kind.DROPPED, "SHARED_FIGURE", "X")
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [a_peak(gpu_uuid="GPU-1", peak_bytes=9, flags=FLAGS["several"]), a_peak(source="slurm", gpu_uuid="", flags=FLAGS["several"])],
+    ids=["of a GPU that was not the worst", "of an import that does not count"],
+)
+def test_several_trainings_on_any_gpu_make_the_attempt_nobodys(marked: PeakRow) -> None:
+    """The prediction was of one of them, and which one had the worst GPU is not known."""
+    assert observed(an_attempt(a_peak())).kind is Kind.EXACT
+    found = observed(an_attempt(a_peak(), marked))
+    assert (found.kind, found.reason, found.observation) == (Kind.DROPPED, "SHARED_FIGURE", None)
 
 
 @pytest.mark.parametrize(
@@ -277,3 +290,11 @@ def test_the_page_has_every_rule_in_order() -> None:
     text = (Path(__file__).parents[3] / "docs/observations.md").read_text()
     rows = re.findall(r"^\| `([A-Z_]+)` \| (\w+) \|", text, re.MULTILINE)
     assert rows == [("NO_PEAKS", "dropped"), *((rule.reason, str(rule.kind)) for rule in RULES)]
+
+
+def test_the_page_has_what_the_margin_refuses() -> None:
+    """Also what is held against the prediction afterwards, with its limits."""
+    text = (Path(__file__).parents[3] / "docs/observations.md").read_text()
+    below, above = (text.partition(f"`{word}`")[2] for word in (gate.FAR_BELOW_PREDICTION, gate.FAR_ABOVE_PREDICTION))
+    assert f"{gate.LOWEST_RATIO}" in below[:80]
+    assert f"{gate.HIGHEST_RATIO} times it and {gate.HIGHEST_EXTRA_BYTES // GIGABYTE} GB" in above[:80]

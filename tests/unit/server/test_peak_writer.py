@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 
 import pytest
+from tests.unit.server.attempts import a_peak
 
 from peakgate.server import peak_writer
 from peakgate.server.errors import PeakgateError
@@ -33,40 +34,9 @@ class SlowStore(NullStore):
         self.commits.append([row.job for row in rows])
 
 
-def a_row(job: str) -> PeakRow:
-    """A row that is told apart by its job."""
-    return PeakRow(
-        cluster="",
-        node="",
-        gpu_uuid="",
-        job=job,
-        restart=0,
-        prediction="",
-        pid=0,
-        pid_start_ticks=0,
-        source="",
-        gpu_name="",
-        gpu_total_bytes=0,
-        peak_bytes=1,
-        torch_allocated_bytes=0,
-        torch_reserved_bytes=0,
-        first_us=0,
-        last_us=0,
-        peak_us=0,
-        samples=0,
-        gaps=0,
-        flags=0,
-        ended=0,
-        uid=0,
-        boot_id="",
-        agent_version="",
-        driver_version="",
-    )
-
-
 def writes(writer: PeakWriter, *jobs: str) -> list[asyncio.Task[None]]:
     """A batch of one row for each job, all at once."""
-    return [asyncio.create_task(writer.write([a_row(job)], [])) for job in jobs]
+    return [asyncio.create_task(writer.write([a_peak(job=job)], [])) for job in jobs]
 
 
 async def began(store: SlowStore) -> None:
@@ -103,7 +73,7 @@ async def test_a_failed_commit_fails_its_batches_and_no_others() -> None:
     assert [type(error) for error in found] == [PeakgateError, PeakgateError]
     store.away = False
     store.go.release()
-    await writer.write([a_row("2")], [])
+    await writer.write([a_peak(job="2")], [])
     assert store.commits == [["2"]]
 
 
@@ -137,9 +107,9 @@ async def test_a_full_queue_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     waiting = writes(writer, "0", "1")
     await asyncio.sleep(0)
     with pytest.raises(PeakgateError, match="wait for the database") as caught:
-        await writer.write([a_row("2")], [])
+        await writer.write([a_peak(job="2")], [])
     assert caught.value.reason == "STORE_UNAVAILABLE"
     store.go.release(2)
     await asyncio.gather(*waiting)
-    await writer.write([a_row("3")], [])
+    await writer.write([a_peak(job="3")], [])
     assert store.commits == [["0", "1"], ["3"]]

@@ -33,8 +33,8 @@ def versions(node: Node) -> Finding:
     if first <= _numbers(node.driver) < behind and binding != MISREAD_BINDING:
         return failed("versions", f"{seen}: pynvml misreads the process lists of this driver", "update the driver to 535.86 or newer")
     if not library.endswith(node.driver):
-        fix = "another installation's library is found first: ldconfig -p | grep libnvidia-ml"
-        return noted("versions", f"{seen}: library and driver are of two versions", fix)
+        remedy = "another installation's library is found first: ldconfig -p | grep libnvidia-ml"
+        return noted("versions", f"{seen}: library and driver are of two versions", remedy)
     return passed("versions", seen)
 
 

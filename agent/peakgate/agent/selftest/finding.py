@@ -26,7 +26,7 @@ class Finding:
     name: str
     outcome: Outcome
     seen: str
-    fix: str = ""
+    remedy: str = ""
 
 
 def passed(name: str, seen: str) -> Finding:
@@ -34,14 +34,14 @@ def passed(name: str, seen: str) -> Finding:
     return Finding(name=name, outcome=Outcome.passed, seen=seen)
 
 
-def noted(name: str, seen: str, fix: str = "") -> Finding:
+def noted(name: str, seen: str, remedy: str = "") -> Finding:
     """The check found something worth knowing."""
-    return Finding(name=name, outcome=Outcome.noted, seen=seen, fix=fix)
+    return Finding(name=name, outcome=Outcome.noted, seen=seen, remedy=remedy)
 
 
-def failed(name: str, seen: str, fix: str) -> Finding:
+def failed(name: str, seen: str, remedy: str) -> Finding:
     """The check found a fault."""
-    return Finding(name=name, outcome=Outcome.failed, seen=seen, fix=fix)
+    return Finding(name=name, outcome=Outcome.failed, seen=seen, remedy=remedy)
 
 
 def listed(items: Sequence[object]) -> str:

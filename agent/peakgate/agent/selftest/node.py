@@ -1,6 +1,6 @@
 """This node as the checks see it: pynvml, the agent's own Nvml over it, and the GPUs that answered."""
 
-# ruff: noqa: N802, N815 (the Protocols carry NVML's own names)
+# ruff: noqa: N802 (the Protocol carries NVML's own names)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,75 +9,35 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from peakgate.agent.errors import NvmlError
 from peakgate.agent.nvml import Nvml
+from peakgate.agent.nvml_calls import translated
 from peakgate.agent.nvml_codes import NOT_SUPPORTED
+from peakgate.agent.nvml_module import MemoryInfo, NvmlModule, ProcessInfo
+from peakgate.agent.nvml_processes import Versions, list_calls
 from peakgate.agent.proc import ProcFolder
 from peakgate.agent.reactions import Reaction
-from peakgate.agent.samples import Gpu
+from peakgate.agent.samples import Gpu, Kind
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Memory(Protocol):
-    """nvmlMemory_v2_t."""
+class Memory(MemoryInfo, Protocol):
+    """nvmlMemory_v2_t, whole."""
 
-    total: int
-    reserved: int
-    free: int
     used: int
 
 
-class Row(Protocol):
-    """nvmlProcessInfo_t as pynvml gives it: None stands for NVML_VALUE_NOT_AVAILABLE."""
-
-    pid: int
-    usedGpuMemory: int | None
-
-
-Versions = tuple[Callable[[object], Sequence[Row]], Callable[[object], Sequence[Row]]]
-"""Two versions of one call."""
-
-
-class Accounted(Protocol):
-    """nvmlAccountingStats_t as pynvml gives it; `startTime` is in microseconds since the epoch."""
-
-    maxMemoryUsage: int | None
-    startTime: int
-    isRunning: int
-
-
-class Binding(Protocol):
-    """What the checks use of pynvml beside what the agent's own class uses."""
-
-    NVMLError: type[Exception]
-    nvmlMemory_v2: int
+class Binding(NvmlModule, Protocol):
+    """What the checks use of pynvml beside what the agent does."""
 
     def nvmlSystemGetNVMLVersion(self) -> str: ...
-    def nvmlDeviceGetCount(self) -> int: ...
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> object: ...
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> object: ...
-    def nvmlDeviceGetUUID(self, handle: object) -> str: ...
     def nvmlDeviceGetMemoryInfo(self, handle: object, version: int | None = None) -> Memory: ...
-    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: object) -> Sequence[Row]: ...
-    def nvmlDeviceGetComputeRunningProcesses_v2(self, handle: object) -> Sequence[Row]: ...
-    def nvmlDeviceGetGraphicsRunningProcesses_v3(self, handle: object) -> Sequence[Row]: ...
-    def nvmlDeviceGetGraphicsRunningProcesses_v2(self, handle: object) -> Sequence[Row]: ...
-    def nvmlDeviceGetMPSComputeRunningProcesses_v3(self, handle: object) -> Sequence[Row]: ...
-    def nvmlDeviceGetMPSComputeRunningProcesses_v2(self, handle: object) -> Sequence[Row]: ...
-    def nvmlDeviceGetMigMode(self, handle: object) -> Sequence[int]: ...
-    def nvmlDeviceGetMaxMigDeviceCount(self, handle: object) -> int: ...
-    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: object, index: int) -> object: ...
-    def nvmlDeviceGetGpuInstanceId(self, handle: object) -> int: ...
     def nvmlDeviceGetComputeInstanceId(self, handle: object) -> int: ...
-    def nvmlDeviceGetAccountingMode(self, handle: object) -> int: ...
     def nvmlDeviceGetAccountingPids(self, handle: object) -> Sequence[int]: ...
-    def nvmlDeviceGetAccountingStats(self, handle: object, pid: int) -> Accounted: ...
-    def nvmlDeviceGetPersistenceMode(self, handle: object) -> int: ...
-    def nvmlDeviceGetSupportedEventTypes(self, handle: object) -> int: ...
-    def nvmlDeviceRegisterEvents(self, handle: object, types: int, events: object) -> None: ...
-    def nvmlEventSetCreate(self) -> object: ...
-    def nvmlEventSetWait_v2(self, events: object, timeout_ms: int) -> object: ...
-    def nvmlEventSetFree(self, events: object) -> None: ...
+
+
+LIST_NAMES = {Kind.COMPUTE: "compute", Kind.GRAPHICS: "graphics", Kind.MPS: "MPS"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +57,7 @@ class Node:
 
     def ask(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """One call of pynvml."""
-        try:
-            return function(*args, **kwargs)
-        except self.binding.NVMLError as error:
-            name = getattr(function, "__name__", "nvml")
-            raise NvmlError(function=name, code=int(getattr(error, "value", 999)), detail=str(error)) from error
+        return translated(self.binding, function, "", *args, **kwargs)
 
     def ask_if_supported(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """The same; None where this GPU has no such thing."""
@@ -113,15 +69,10 @@ class Node:
             return None
 
     def process_lists(self) -> dict[str, Versions]:
-        """The calls that list processes, newest version first. pynvml's calls without a version raise what is no NVMLError."""
-        ask = self.binding
-        return {
-            "compute": (ask.nvmlDeviceGetComputeRunningProcesses_v3, ask.nvmlDeviceGetComputeRunningProcesses_v2),
-            "graphics": (ask.nvmlDeviceGetGraphicsRunningProcesses_v3, ask.nvmlDeviceGetGraphicsRunningProcesses_v2),
-            "MPS": (ask.nvmlDeviceGetMPSComputeRunningProcesses_v3, ask.nvmlDeviceGetMPSComputeRunningProcesses_v2),
-        }
+        """The calls that list processes, by what people call the list."""
+        return {LIST_NAMES[kind]: versions for kind, versions in list_calls(self.binding).items()}
 
-    def newest(self, versions: Versions, handle: object) -> Sequence[Row] | None:
+    def newest(self, versions: Versions, handle: object) -> Sequence[ProcessInfo] | None:
         """What the newest version answers that this driver has; None where this GPU has no such list."""
         newer, older = versions
         try:

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 
 from peakgate.agent.errors import NvmlError
 from peakgate.agent.nvml_codes import NOT_FOUND
+from peakgate.agent.nvml_module import ProcessInfo
 from peakgate.agent.samples import Gpu
 from peakgate.agent.selftest.finding import Finding, failed, gibibytes, listed, noted, passed
-from peakgate.agent.selftest.node import Node, Row
+from peakgate.agent.selftest.node import LIST_NAMES, Node
 
 LARGEST_UNATTRIBUTED_BYTES = 1 << 30
 """Memory of a GPU beyond its processes' that is worth a word: managed memory and buffers of a display are not a process's."""
 EARLIEST_SECONDS = 1_735_689_600
 """2025-01-01 UTC: a start before this version was written is no wall time."""
 TOLERANCE_BYTES = 1 << 20
+"""The driver counts in pages of its own."""
 
 
 def lists(node: Node) -> Finding:
@@ -24,10 +26,10 @@ def lists(node: Node) -> Finding:
     counts = Counter(kind for kind, row in rows if row)
     missing = {kind for kind, row in rows if row is None}
     without = sum(row.usedGpuMemory is None for _, row in rows if row)
-    seen = ", ".join(f"{kind}: {'not supported' if kind in missing else counts[kind]}" for kind in ("compute", "graphics", "MPS"))
+    seen = ", ".join(f"{kind}: {'not supported' if kind in missing else counts[kind]}" for kind in LIST_NAMES.values())
     if without:
-        fix = "the whole card's memory stands in for a process that is alone on it"
-        return noted("lists", f"{seen}; {without} without a figure", fix)
+        remedy = "the whole card's memory stands in for a process that is alone on it"
+        return noted("lists", f"{seen}; {without} without a figure", remedy)
     if "compute" in missing:
         return noted("lists", seen, "the agent reports the memory of whole cards only")
     return passed("lists", seen)
@@ -38,8 +40,8 @@ def pids(node: Node) -> Finding:
     found = sorted({row.pid for gpu in node.gpus for _, row in _rows_of(node, gpu) if row})
     unknown = [pid for pid in found if node.proc.start_ticks(pid) is None]
     if unknown:
-        fix = "run the agent with the host's pids (hostPID: true, --pid=host), or outside the container"
-        return failed("pids", f"{len(unknown)} of {len(found)} are not in /proc: {listed(unknown)}", fix)
+        remedy = "run the agent with the host's pids (hostPID: true, --pid=host), or outside the container"
+        return failed("pids", f"{len(unknown)} of {len(found)} are not in /proc: {listed(unknown)}", remedy)
     if not found:
         return noted("pids", "no process on any GPU", "run it again while a job runs")
     return passed("pids", f"{len(found)} known to /proc")
@@ -55,8 +57,8 @@ def attributed(node: Node) -> Finding:
         rest = used - sum(size for size in known.values() if size is not None)
         left += [f"{gibibytes(rest)} of {gpu.uuid}"] if rest > LARGEST_UNATTRIBUTED_BYTES else []
     if left:
-        fix = "managed memory, buffers of a display, or pids that are hidden from the agent"
-        return noted("attributed", f"{listed(left)} belong to no listed process", fix)
+        remedy = "managed memory, buffers of a display, or pids that are hidden from the agent"
+        return noted("attributed", f"{listed(left)} belong to no listed process", remedy)
     return passed("attributed", "no GPU holds memory without a process")
 
 
@@ -110,7 +112,7 @@ def _memory_by_pid(node: Node, gpu: Gpu) -> dict[int, int | None]:
     return found
 
 
-def _rows_of(node: Node, gpu: Gpu) -> Iterator[tuple[str, Row | None]]:
+def _rows_of(node: Node, gpu: Gpu) -> Iterator[tuple[str, ProcessInfo | None]]:
     """(list, row); None for a list that is not supported."""
     handle = node.handle(gpu)
     for kind, versions in node.process_lists().items():

@@ -61,24 +61,31 @@ def findings(
         return
     try:
         yield passed("opens", f"driver {driver}")
-        inventory = nvml.gpus()
-        node = Node(
-            binding=cast("Binding", module),
-            nvml=nvml,
-            driver=driver,
-            gpus=inventory.gpus,
-            complete=inventory.complete,
-            proc=proc or ProcFolder(),
-            wall=wall,
-            clock=clock,
-        )
-        for check in (*FIRST_CHECKS, *(GPU_CHECKS if any(node.cards()) else ())):
-            yield _run(check, node)
+        yield from _checked(nvml, cast("Binding", module), driver, proc=proc or ProcFolder(), wall=wall, clock=clock)
     except NvmlError as error:
         yield failed("gpus", error.message, error.remedy or "run nvidia-smi")
     finally:
         with contextlib.suppress(NvmlError):
             nvml.stop()
+
+
+def _checked(
+    nvml: Nvml, binding: Binding, driver: str, *, proc: ProcFolder, wall: Callable[[], float], clock: Callable[[], float]
+) -> Iterator[Finding]:
+    """What each check finds while NVML is open. Raises NvmlError when the GPUs cannot even be counted."""
+    inventory = nvml.gpus()
+    node = Node(
+        binding=binding,
+        nvml=nvml,
+        driver=driver,
+        gpus=inventory.gpus,
+        complete=inventory.complete,
+        proc=proc,
+        wall=wall,
+        clock=clock,
+    )
+    for check in (*FIRST_CHECKS, *(GPU_CHECKS if any(node.cards()) else ())):
+        yield _run(check, node)
 
 
 @cache
@@ -101,8 +108,8 @@ def _run(check: Callable[[Node], Finding], node: Node) -> Finding:
 
 def _not_open(error: NvmlError) -> Finding:
     if error.reaction is Reaction.no_driver:
-        fix = "nothing to do on a machine without a GPU; on a GPU node install the NVIDIA driver and run nvidia-smi"
-        return noted("opens", f"no NVML on this machine, nothing was checked: {error.message}", fix)
+        remedy = "nothing to do on a machine without a GPU; on a GPU node install the NVIDIA driver and run nvidia-smi"
+        return noted("opens", f"no NVML on this machine, nothing was checked: {error.message}", remedy)
     if error.code == LIB_RM_VERSION_MISMATCH:
         return failed("opens", "the driver was updated under this library", "restart the programs that use the GPUs, or the machine")
     return failed("opens", error.message, error.remedy or "run nvidia-smi")

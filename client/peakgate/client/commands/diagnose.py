@@ -13,7 +13,7 @@ from peakgate.client.options import Database, Gpu, Output, OutputForm, Server
 
 if TYPE_CHECKING:
     from peakgate.client.diagnose.diagnosis import Judged
-    from peakgate.client.sources import Source
+    from peakgate.client.source import Source
 
 
 class Moment(StrEnum):

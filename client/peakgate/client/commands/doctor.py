@@ -30,14 +30,13 @@ def doctor(
     output: OutputForm = Output.table,
 ) -> None:
     """Checks packages, driver, service, database, clock and sockets, each with its remedy. Exit status 1 when something is wrong."""
-    from peakgate.client.doctor.check import State
+    from peakgate.client.doctor.show import show
     from peakgate.client.errors import InputError
 
     if simulate and not selftest:
         raise InputError("--simulate needs --selftest: nothing else of this check-up asks NVML much", reason="USAGE")
     checks = list(_selftest_checks(simulate) if selftest else _installation_checks(server, db))
-    _print(checks, output)
-    raise typer.Exit(1 if any(each.state is State.bad for each in checks) else 0)
+    raise typer.Exit(show(checks, output))
 
 
 def _installation_checks(server: str | None, db: str | None) -> Iterable[Check]:
@@ -53,19 +52,3 @@ def _selftest_checks(simulate: str | None) -> Iterable[Check]:
     from peakgate.client.doctor.selftest import selftest_checks
 
     return selftest_checks(simulate)
-
-
-def _print(checks: list[Check], output: Output) -> None:
-    from peakgate.client.output import human_console, write_json
-    from peakgate.client.render.checks import print_checks
-    from peakgate.v1.document import Plain
-
-    rows: list[Plain] = [{"name": each.name, "state": each.state.value, "found": each.found, "remedy": each.remedy} for each in checks]
-    match output:
-        case Output.table:
-            print_checks(human_console(output), checks)
-        case Output.json:
-            write_json(rows, output)
-        case Output.jsonl:
-            for row in rows:
-                write_json(row, output)

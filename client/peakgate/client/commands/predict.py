@@ -14,7 +14,7 @@ from peakgate.client.options import Database, Gpu, ManyJobs, Output, OutputForm,
 
 if TYPE_CHECKING:
     from peakgate.client.errors import PeakgateError
-    from peakgate.client.sources import Source
+    from peakgate.client.source import Source
     from peakgate.v1.prediction_pb2 import PredictResponse
     from peakgate.v1.training_job_pb2 import TrainingJob
 

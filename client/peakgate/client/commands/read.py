@@ -10,7 +10,7 @@ import typer
 from peakgate.client.options import ManyJobs, Output, OutputForm
 
 if TYPE_CHECKING:
-    from peakgate.client.sources import Source
+    from peakgate.client.source import Source
     from peakgate.v1.plain import Plain
 
 

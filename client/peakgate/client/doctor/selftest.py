@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from peakgate.client.doctor.check import Check, State
 from peakgate.client.errors import InputError
 from peakgate.client.extras import extra
+
+STATE_OF_OUTCOME = {"passed": State.ok, "noted": State.note, "failed": State.bad}
+"""By the words of peakgate.agent.selftest.finding.Outcome."""
+
+
+class Finding(Protocol):
+    """What the agent found (peakgate.agent.selftest.finding.Finding)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def seen(self) -> str: ...
+    @property
+    def remedy(self) -> str: ...
+
+
+def checks_of(findings: Iterable[Finding]) -> Iterator[Check]:
+    """The agent's findings as checks."""
+    for each in findings:
+        yield Check(name=each.name, state=STATE_OF_OUTCOME[each.outcome], found=each.seen, remedy=each.remedy)
 
 
 def selftest_checks(simulate: str | None) -> Iterator[Check]:
     """Asks NVML what the agent relies on; `simulate` names a scenario of the simulated NVML. Raises InputError for a bad scenario."""
     with extra("agent"):
         from peakgate.agent.errors import AgentError
-        from peakgate.agent.selftest.finding import Outcome
         from peakgate.agent.selftest.run import selftest
-    states = {Outcome.passed: State.ok, Outcome.noted: State.note, Outcome.failed: State.bad}
     try:
         findings = selftest(simulate)
     except AgentError as error:
         raise InputError(str(error), reason="SIMULATION_IMPOSSIBLE") from error
-    for each in findings:
-        yield Check(name=each.name, state=states[each.outcome], found=each.seen, remedy=each.fix)
+    yield from checks_of(findings)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from peakgate.client.connect import Client
 from peakgate.client.errors import ServiceError
 from peakgate.client.imports.job import Fate, Imported, ImportedJob
 from peakgate.v1.prediction_pb2 import Observation
 from peakgate.v1.telemetry_service_pb2 import NodeInfo, PeakSample, ReportJobEventRequest, ReportPeaksRequest
+from peakgate.v1.times import timestamp
 
 NOT_KNOWN = "no stored prediction has this name"
 NOT_NAMED = "nothing names its prediction"
@@ -82,9 +81,9 @@ def _batch(job: ImportedJob, node: str) -> ReportPeaksRequest:
             prediction=job.prediction,
             peak_bytes=float(peak.peak_bytes),
             source=job.source,
-            first_time=_timestamp(peak.first_time),
-            last_time=_timestamp(peak.last_time),
-            peak_time=_timestamp(peak.peak_time),
+            first_time=timestamp(peak.first_time),
+            last_time=timestamp(peak.last_time),
+            peak_time=timestamp(peak.peak_time),
             samples=peak.samples,
             flags=peak.flags,
         )
@@ -100,12 +99,8 @@ def _event(job: ImportedJob) -> ReportJobEventRequest:
         restart=job.restart,
         prediction=job.prediction,
         event=job.event,
-        event_time=_timestamp(job.end_time),
+        event_time=timestamp(job.end_time),
         exit_code=job.exit_code,
         signal=job.signal,
         origin=job.source,
     )
-
-
-def _timestamp(seconds: float) -> Timestamp:
-    return Timestamp(seconds=int(seconds), nanos=int(seconds % 1 * 1e6) * 1000)

@@ -68,14 +68,9 @@ def jobs_of(
     ends: Mapping[str, ImportedJob],
 ) -> list[ImportedJob]:
     """The jobs behind these series. `predictions` joins jobs by their name, `ends` says how they ended."""
-    by_gpu: dict[tuple[str, str], dict[Job, _Seen]] = defaultdict(dict)
-    for each in series:
-        job = _job_of(each.labels, cluster)
-        if job is not None:
-            by_gpu[_gpu_of(each.labels)].setdefault(job, _Seen(each.labels)).take(each.points)
     peaks: dict[Job, list[ImportedPeak]] = defaultdict(list)
     named: dict[Job, str] = {}
-    for (node, uuid), seen in sorted(by_gpu.items()):
+    for (node, uuid), seen in sorted(_by_gpu(series, cluster).items()):
         for job, one in seen.items():
             shared = any(one.overlaps(other) for name, other in seen.items() if name != job)
             if one.samples:
@@ -85,6 +80,16 @@ def jobs_of(
         _job(job, tuple(found), named[job] or predictions.get(job[1], ""), ends.get(job[1]), running_after=until - 2 * step_seconds)
         for job, found in sorted(peaks.items())
     ]
+
+
+def _by_gpu(series: Iterable[Series], cluster: str) -> dict[tuple[str, str], dict[Job, _Seen]]:
+    """What each job's series say, by (node, UUID); those of a GPU that no job had are left out."""
+    found: dict[tuple[str, str], dict[Job, _Seen]] = defaultdict(dict)
+    for each in series:
+        job = _job_of(each.labels, cluster)
+        if job is not None:
+            found[_gpu_of(each.labels)].setdefault(job, _Seen(each.labels)).take(each.points)
+    return found
 
 
 def _job(job: Job, peaks: tuple[ImportedPeak, ...], prediction: str, end: ImportedJob | None, *, running_after: float) -> ImportedJob:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPException
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import Request, urlopen
@@ -31,14 +32,21 @@ def query_range(
     url: str, query: str, *, start: int, end: int, step_seconds: int, window_seconds: int, timeout_seconds: float
 ) -> Iterator[Series]:
     """The series of a query, in pieces of `window_seconds`. Raises InputError for a bad address, PeakgateError when it does not answer."""
-    address = urlsplit(url)
-    if address.scheme not in ("http", "https") or not address.hostname:
+    if not _is_address(url):
         raise InputError(f"{url!r} is no address of a Prometheus: state http://HOST:PORT", reason="USAGE")
     window = min(window_seconds, POINTS * step_seconds)
     for first in range(start, end + 1, window):
         last = min(first + window - step_seconds, end)
         words = urlencode({"query": query, "start": first, "end": last, "step": step_seconds})
         yield from _series(_answer(f"{url.rstrip('/')}/api/v1/query_range?{words}", timeout_seconds))
+
+
+def _is_address(url: str) -> bool:
+    try:
+        address = urlsplit(url)
+    except ValueError:  # a bracket that is not closed
+        return False
+    return address.scheme in ("http", "https") and bool(address.hostname)
 
 
 def _answer(url: str, timeout_seconds: float) -> object:
@@ -50,7 +58,7 @@ def _answer(url: str, timeout_seconds: float) -> object:
             text = error.read(2000).decode(errors="replace")
         raise _away(f"HTTP {error.code}: {text[:300]}") from error
     except (OSError, HTTPException) as error:
-        raise _away(str(error)) from error
+        raise _away(str(getattr(error, "reason", error))) from error  # of a URLError, what was behind it
     if len(body) > LARGEST_ANSWER_BYTES:
         raise _away(f"an answer is larger than {LARGEST_ANSWER_BYTES >> 20} MB: narrow the selection, or take a longer --step")
     return _data(body)
@@ -71,8 +79,15 @@ def _series(data: object) -> Iterator[Series]:
     if not isinstance(data, dict) or data.get("resultType") != "matrix" or not isinstance(result, list):
         raise _away("the answer is no matrix of series")
     for each in result:
+        yield _one(each)
+
+
+def _one(each: Any) -> Series:
+    try:
         points = tuple((float(moment), float(value)) for moment, value in each.get("values", ()))
-        yield Series(labels=dict(each.get("metric", {})), points=points)
+        return Series(labels=dict(each.get("metric", {})), points=points)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise _away("the answer holds a series that is none") from error
 
 
 def _away(cause: str) -> PeakgateError:

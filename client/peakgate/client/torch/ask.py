@@ -18,6 +18,7 @@ TIME_LIMIT_SECONDS = 20.0
 """A second on a laptop without a service (`make bench`, cold start); most of the rest is for a slow file system."""
 
 END_SECONDS = 1.0
+"""How long a child that was killed is waited for."""
 PROGRAM = "from peakgate.client.main import main; main()"
 ARGUMENTS = ("predict", "-", "--output", "jsonl", "--brief")
 REJECT = "REJECT"

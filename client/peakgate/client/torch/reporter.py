@@ -23,17 +23,8 @@ from typing import ClassVar, Concatenate, ParamSpec
 from peakgate.client.torch.allocator import Cuda, CudaAllocator, Figures, allocator_conf, is_out_of_memory
 from peakgate.client.torch.courier import Courier
 from peakgate.client.torch.growth import NOTHING, Growth
+from peakgate.client.torch.telling import INTERVAL_SECONDS, State, Telling
 from peakgate.v1.allocator_report import PHASES, PREDICTION_VARIABLE, AllocatorReport, encode
-
-INTERVAL_SECONDS = 1.0
-"""Between two datagrams about growth. Peaks stop growing after the first steps, so that this hardly ever waits."""
-
-REFRESH_SECONDS = 30.0
-"""A datagram for the steps alone: what a process that is killed leaves behind is no older."""
-
-TELLING_STEPS = 2
-"""The first steps are told like growth: a process that ended before its second one had not yet reached its peak (optimizer states
-appear in the first)."""
 
 _P = ParamSpec("_P")
 
@@ -68,7 +59,6 @@ class Reporter:
     _outside: str
     """The phase of what happens between phases."""
     _closed: bool
-    _sent: tuple[int, int, int, int]
     _made: ClassVar[tuple[int, int]] = (0, 0)
     """The process, and how many reporters were made in it: what it held before the first one is that training's own loading."""
 
@@ -158,7 +148,7 @@ class Reporter:
             return
         with self._own_lock():
             self._take("")
-            if self._state() != self._sent:
+            if self._telling.is_news(self._state()):
                 self._send()
             self._courier.close()
             self._closed = True
@@ -178,7 +168,7 @@ class Reporter:
         self._steps, self._largest = 0, (0, 0)
         self._raised_ooms, self._last_error = 0, 0
         self._outside, self._closed = "load", False
-        self._sent, self._sent_at = (0, 0, 0, 0), -float("inf")
+        self._telling = Telling(interval_seconds=self._interval_seconds, clock=self._clock)
         self._gpu_uuid, self._backend = "", ""
 
     def _inherited(self) -> str:
@@ -213,20 +203,15 @@ class Reporter:
         self._growth.see_exact(figures, phase)
         self._allocator.reset_peaks()
 
-    def _state(self) -> tuple[int, int, int, int]:
-        return self._growth.version, self._largest[1], self._ooms(), self._steps
+    def _state(self) -> State:
+        return State(self._growth.version, self._largest[1], self._ooms(), self._steps)
 
     def _ooms(self) -> int:
         """What the allocator has counted, or what went through the phases: cudaMallocAsync counts none."""
         return max(self._growth.ooms, self._raised_ooms)
 
     def _send_if_due(self) -> None:
-        state = self._state()
-        if state == self._sent:
-            return
-        is_growth = state[:-1] != self._sent[:-1] or self._steps <= TELLING_STEPS
-        has_failed = state[2] > self._sent[2]  # nothing may come after it
-        if has_failed or self._clock() - self._sent_at >= (self._interval_seconds if is_growth else REFRESH_SECONDS):
+        if self._telling.is_due(self._state()):
             self._send()
 
     def _send(self) -> None:
@@ -235,7 +220,11 @@ class Reporter:
             return  # nothing on a GPU, or nothing of this training's
         if not self._gpu_uuid:
             self._gpu_uuid, self._backend = self._allocator.uuid(), self._allocator.backend()
-        report = AllocatorReport(
+        self._courier.send(encode(self._report(figures)))
+        self._telling.note(self._state())
+
+    def _report(self, figures: Figures) -> AllocatorReport:
+        return AllocatorReport(
             gpu_uuid=self._gpu_uuid,
             allocated_bytes=figures.allocated_bytes,
             reserved_bytes=figures.reserved_bytes,
@@ -249,8 +238,6 @@ class Reporter:
             conf=self._conf,
             prediction=self.prediction,
         )
-        self._courier.send(encode(report))
-        self._sent, self._sent_at = self._state(), self._clock()
 
 
 class Phase:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from peakgate.server.store.records import (
+    NO_WAIT_US,
     Attempt,
     CalibrationRow,
     EventRow,
@@ -61,7 +62,7 @@ class Store(Protocol):
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""
 
-    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
+    def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
 
     def active_calibration(self) -> CalibrationRow | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import asdict
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from peakgate.server.store import ended
@@ -55,7 +55,7 @@ def _merged(statement: postgresql.Insert | sqlite.Insert) -> postgresql.Insert |
     moved = or_(and_(is_start, new.event_us < old.event_us), and_(~is_start, new.event_us > old.event_us))
     values: dict[str, ColumnElement[object]] = {"event_us": case((moved, new.event_us), else_=old.event_us)}
     for name in ("exit_code", "signal"):
-        values[name] = case((new[name] > func.coalesce(old[name], new[name] - 1), new[name]), else_=old[name])
+        values[name] = case((or_(old[name].is_(None), new[name] > old[name]), new[name]), else_=old[name])
     is_named_first = and_(new.origin != "", or_(old.origin == "", new.origin < old.origin))
     values["origin"] = case((is_named_first, new.origin), else_=old.origin)
     return statement.on_conflict_do_update(index_elements=list(EVENT_KEY), set_=values)

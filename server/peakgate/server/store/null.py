@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store.records import (
+    NO_WAIT_US,
     Attempt,
     CalibrationRow,
     EventRow,
@@ -65,7 +66,7 @@ class NullStore:
         """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
         raise _keeps_nothing()
 
-    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
+    def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """None."""
         return ()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Connection, Row, Select, and_, delete, exists, func, literal_column, or_, select, update
 
 from peakgate.server.store.postgresql import Lock, take
-from peakgate.server.store.records import PredictionContent, PredictionRow, StoredPrediction
+from peakgate.server.store.records import ACCOUNTING, SAMPLED, PredictionContent, PredictionRow, StoredPrediction
 from peakgate.server.store.session import insert_for
 from peakgate.server.store.tables import job_events, jobs, observations, peaks, predictions
 
@@ -18,8 +18,7 @@ JOB_NAME_CHARACTERS = 200
 EXPIRED_AT_ONCE = 20_000
 """Predictions of one transaction, a second or two; every ten minutes that is the work of 33 unused predictions a second."""
 
-
-DEVICE_SOURCES = ("sampled", "device", "accounting", "")
+DEVICE_SOURCES = (*SAMPLED, ACCOUNTING)
 """Sources that show the memory of one GPU as nvidia-smi does. The helper knows its allocator only, Slurm's figure is of several GPUs."""
 
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NO_WAIT_US = 1 << 62
+"""A moment that nothing is waited for before."""
+
+AGENT = "agent"
+"""Origin of an event that an agent told."""
+
 TERMINAL_EVENTS = ("finished", "failed", "oom", "cancelled")
 """Job events after which nothing more is observed."""
 
@@ -27,11 +33,17 @@ FLAGS: dict[str, int] = {
 IMPORTED = ("slurm", "prometheus")
 """Sources of figures that were imported: Slurm's accounting (gres/gpumem) and DCGM's metric in Prometheus."""
 
-SOURCES = ("sampled", "accounting", "torch", "device", *IMPORTED)
-"""How a peak was measured: NVML's list of processes, the driver's accounting, the in-process helper, the whole GPU's memory."""
+SAMPLED = ("sampled", "device", "")
+"""Sources of what an agent saw at a moment: NVML's list of processes, the whole GPU's memory; empty: one that does not say which."""
 
-PHASES = ("load", "forward", "loss", "backward", "optimizer", "evaluate", "save")
-"""Phases of a step that the in-process helper tells apart; those of a prediction."""
+ACCOUNTING = "accounting"
+"""The driver's own maximum of a process."""
+
+HELPER = "torch"
+"""The in-process helper's figures of the caching allocator."""
+
+SOURCES = ("sampled", ACCOUNTING, HELPER, "device", *IMPORTED)
+"""How a peak was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

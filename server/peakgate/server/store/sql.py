@@ -8,6 +8,7 @@ from sqlalchemy import Engine, select
 
 from peakgate.server.store import calibrations, ended, events, merging, observations, peaks, predictions, retention
 from peakgate.server.store.records import (
+    NO_WAIT_US,
     Attempt,
     CalibrationRow,
     EventRow,
@@ -88,10 +89,10 @@ class SqlStore:
         with self._sessions.writing() as connection:
             events.add(connection, event)
 
-    def due(self, *, names: Collection[str] | None, settled_before_us: int) -> Sequence[Attempt]:
+    def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
         with self._sessions.reading() as connection:
-            return peaks.due(connection, names=names, settled_before_us=settled_before_us)
+            return peaks.due(connection, names=names, settled_before_us=settled_before_us, quiet_before_us=quiet_before_us)
 
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""

@@ -48,17 +48,25 @@ PROCESS_KEY = ("cluster", "node", "gpu_uuid", "job", "restart", "prediction", "p
 PEAK_KEY = (*PROCESS_KEY, "source", "step")
 PHASE_KEY = (*PROCESS_KEY, "phase")
 
+
+def _process_columns() -> list[Column[object]]:
+    """Those of PROCESS_KEY. A table owns its columns, so each has its own."""
+    return [
+        Column("cluster", String(256), primary_key=True),
+        Column("node", String(256), primary_key=True),
+        Column("gpu_uuid", String(128), primary_key=True),
+        Column("job", String(256), primary_key=True),
+        Column("restart", BigInteger, primary_key=True, autoincrement=False),
+        Column("prediction", String(256), primary_key=True, index=True),  # no foreign key: it comes from a job's environment
+        Column("pid", BigInteger, primary_key=True, autoincrement=False),
+        Column("pid_start_ticks", BigInteger, primary_key=True, autoincrement=False),
+    ]
+
+
 peaks = Table(
     "peaks",
     metadata,
-    Column("cluster", String(256), primary_key=True),
-    Column("node", String(256), primary_key=True),
-    Column("gpu_uuid", String(128), primary_key=True),
-    Column("job", String(256), primary_key=True),
-    Column("restart", BigInteger, primary_key=True, autoincrement=False),
-    Column("prediction", String(256), primary_key=True, index=True),  # no foreign key: it comes from a job's environment
-    Column("pid", BigInteger, primary_key=True, autoincrement=False),
-    Column("pid_start_ticks", BigInteger, primary_key=True, autoincrement=False),
+    *_process_columns(),
     Column("source", String(32), primary_key=True),
     Column("step", String(256), primary_key=True),
     Column("gpu_name", String(256), nullable=False),
@@ -88,14 +96,7 @@ peaks = Table(
 phase_peaks = Table(
     "phase_peaks",
     metadata,
-    Column("cluster", String(256), primary_key=True),
-    Column("node", String(256), primary_key=True),
-    Column("gpu_uuid", String(128), primary_key=True),
-    Column("job", String(256), primary_key=True),
-    Column("restart", BigInteger, primary_key=True, autoincrement=False),
-    Column("prediction", String(256), primary_key=True, index=True),
-    Column("pid", BigInteger, primary_key=True, autoincrement=False),
-    Column("pid_start_ticks", BigInteger, primary_key=True, autoincrement=False),
+    *_process_columns(),
     Column("phase", String(16), primary_key=True),
     Column("allocated_bytes", BigInteger, nullable=False),
     Column("reserved_bytes", BigInteger, nullable=False),

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from tests.unit.client.torch.fakes import BARE_UUID, GIB, Clock, FakeCuda, Inbox, OutOfMemoryError
 
-from peakgate.client.torch.reporter import REFRESH_SECONDS, Reporter
+from peakgate.client.torch.reporter import Reporter
+from peakgate.client.torch.telling import REFRESH_SECONDS
 from peakgate.v1.allocator_report import AllocatorReport
 
 

@@ -109,5 +109,6 @@ def test_what_has_no_option_in_a_framework_says_so() -> None:
 @pytest.mark.parametrize(("stated", "want"), [(None, True), ("vocab-parallel", True), ("full", False)])
 def test_the_loss_of_a_split_vocabulary_can_be_fused(stated: str | None, want: bool) -> None:
     """Also where the job says what Megatron-LM does without a word; beside whole logits the switch would do nothing."""
-    changes: dict[str, Value] = {"framework.name": "megatron"} | ({"loss.implementation": stated} if stated else {})
+    changes: dict[str, Value] = {"framework.name": "megatron"}
+    changes |= {"loss.implementation": stated} if stated else {}
     assert bool(offered("framework.megatron.cross_entropy_fusion", True, options(changes))) == want
