@@ -36,7 +36,9 @@ async def ended(service: Any, prediction: PredictResponse, second: int, ratio: f
 
 async def learned(database: Database, a_job: AJob, order: tuple[int, ...]) -> tuple[str, PredictResponse]:
     """(stored margin, next answer) after the jobs of these seconds were told in this order; predictions have the same names in all."""
-    async with _start(database) as service:
+    running: Any
+    async with _start(database) as running:
+        service = running
         names = iter(f"predictions/{number:032x}" for number in range(100))
         service.core.predictor._name_of = lambda: next(names)
         service.core.learner._clock = lambda: 10**12
@@ -45,6 +47,7 @@ async def learned(database: Database, a_job: AJob, order: tuple[int, ...]) -> tu
         for second in order:
             await ended(service, answers[second - 1], second, RATIOS[second - 1])
         row = service.core.store.active_calibration()
+        assert row is not None
         return row.body, await service.predictions.Predict(pb.PredictRequest(job=job))
 
 

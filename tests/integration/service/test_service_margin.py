@@ -327,7 +327,7 @@ async def test_what_is_stored_is_what_the_calibration_is_told(service: Any, a_jo
     await service.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes, ended=True, uid=1000)))
     ((subject,),) = database.rows("SELECT subject FROM predictions")
     ((body, sequence),) = database.rows("SELECT body, sequence FROM observations")
-    stored, told = subject_from(subject), observation_from(body)
+    stored, told = subject_from(str(subject)), observation_from(str(body))
     assert (stored.group, stored.required_bytes) == (before.calibration.group, before.peak.required_bytes)
     assert told.subject == replace(stored, user="c/1000")
     assert (told.upper_bytes, told.has_statistics, len(told.config)) == (before.peak.device_bytes, False, 64)
