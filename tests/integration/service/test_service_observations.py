@@ -112,7 +112,7 @@ async def test_a_scheduler_that_tells_the_end_first_waits_for_the_agents_last_ro
 
 async def test_the_end_on_one_node_waits_for_the_other(service: Any, a_job: AJob) -> None:
     """The first node to be done tells the end; the worst GPU is the other's, which grows until its own agent says that it is over."""
-    before = await predicted(service, a_job(micro_batch_size=4))
+    before = await predicted(service, a_job(micro_batch_size=4, framework="huggingface"))
     device = before.peak.device_bytes
     other: dict[str, object] = {"gpu_uuid": UUID.replace("GPU-", "GPU-0")}
     await report(service, before.prediction, {"peak_bytes": device * 0.8, "ended": True}, {**other, "peak_bytes": device * 0.5})
