@@ -178,7 +178,7 @@ def _program(command: Sequence[str | Path], output: object = None, **environment
     process = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
-        stdout=output,  # type: ignore[call-overload]
+        stdout=output,  # type: ignore[call-overload]  # whatever Popen takes for a stream
         stderr=subprocess.STDOUT,
         env=ENVIRONMENT | environment,
     )

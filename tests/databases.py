@@ -7,8 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from alembic import command
 from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
+
+from peakgate.server.store.engine import open_engine
+from peakgate.server.store.migrate import configuration
+from peakgate.server.store.session import Sessions
 
 KINDS = ("sqlite", "postgresql")
 
@@ -48,6 +53,15 @@ class Database:
         """Runs a script of PostgreSQL in one transaction."""
         with self.connected() as connection:
             connection.exec_driver_sql(script.replace("%", "%%"), ())
+
+    def upgrade_to(self, revision: str) -> None:
+        """Makes the tables of an earlier version."""
+        engine = open_engine(self.url)
+        with Sessions(engine).writing() as connection:
+            config = configuration()
+            config.attributes["connection"] = connection
+            command.upgrade(config, revision)
+        engine.dispose()
 
     def count(self, table: str) -> int:
         """How many rows a table has."""

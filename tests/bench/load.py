@@ -59,8 +59,8 @@ class Seen:
 
 
 def a_job(sequence_length: int = 2048) -> TrainingJob:
-    """A Llama-sized job on one node."""
-    job = TrainingJob(name="load")
+    """A Llama-sized job on one H100; another length is a job that was never seen."""
+    job = TrainingJob(name="bench")
     job.model.preset = "llama-3.1-8b"
     job.batch.micro_batch_size, job.batch.sequence_length = 1, sequence_length
     job.precision.recipe, job.gpu.type = "bf16", "h100-80gb"

@@ -16,10 +16,10 @@ from statistics import median
 
 import grpc
 from tests.bench import echo
+from tests.bench.load import a_job
 from tests.bench.programs import Program, echo_server, machine_cpu_seconds, peakgate_server
 
 from peakgate.v1.prediction_service_pb2 import PredictRequest
-from peakgate.v1.training_job_pb2 import TrainingJob
 
 PREDICT = "/peakgate.v1.PredictionService/Predict"
 CALLS_IN_FLIGHT = 64
@@ -59,15 +59,6 @@ class Overhead:
     def ratio(self, kind: str) -> float:
         """The median over the rounds."""
         return median(self.ratios(kind))
-
-
-def a_job(sequence_length: int = 2048) -> TrainingJob:
-    """A Llama-sized job on one H100; another length is a job that was never seen."""
-    job = TrainingJob(name="bench")
-    job.model.preset = "llama-3.1-8b"
-    job.batch.micro_batch_size, job.batch.sequence_length = 1, sequence_length
-    job.precision.recipe, job.gpu.type = "bf16", "h100-80gb"
-    return job
 
 
 def requests_of(kind: str, lengths: Iterator[int], calls: int) -> list[bytes]:

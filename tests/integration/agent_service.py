@@ -15,6 +15,8 @@ import grpc.aio
 from peakgate.v1 import telemetry_service_pb2 as pb
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceServicer, add_TelemetryServiceServicer_to_server
 
+Context = grpc.aio.ServicerContext[object, object]
+
 PROGRAM = """
 import json, sys
 from pathlib import Path
@@ -34,6 +36,17 @@ options = json.loads(sys.argv[1])
 options["spool"] = Path(options["spool"])
 sys.exit(run(Options(last_drain_seconds=1.0, **options)))
 """
+
+ON_A_FULL_DISK = (
+    """
+import sqlite3
+from peakgate.agent.spool import Spool
+def put(self, *, rows, events=()):
+    raise sqlite3.OperationalError("database or disk is full")
+Spool.put = put
+"""
+    + PROGRAM
+)
 
 WITHOUT_A_DRIVER = (
     """
@@ -82,7 +95,7 @@ class RecordingService(TelemetryServiceServicer):
             known.ended = known.ended or peak.ended
         return found
 
-    async def ReportPeaks(self, request: pb.ReportPeaksRequest, context: grpc.aio.ServicerContext) -> pb.ReportPeaksResponse:  # type: ignore[type-arg]
+    async def ReportPeaks(self, request: pb.ReportPeaksRequest, context: Context) -> pb.ReportPeaksResponse:
         """A batch by itself."""
         self.unary.append(request)
         return await self.answer(request)
@@ -90,14 +103,14 @@ class RecordingService(TelemetryServiceServicer):
     async def StreamPeaks(
         self,
         request_iterator: AsyncIterator[pb.StreamPeaksRequest],
-        context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+        context: Context,
     ) -> AsyncIterator[pb.StreamPeaksResponse]:
         """Batches of a stream."""
         async for message in request_iterator:
             self.streamed.append(message.batch)
             yield pb.StreamPeaksResponse(ack=await self.answer(message.batch))
 
-    async def ReportJobEvent(self, request: pb.ReportJobEventRequest, context: grpc.aio.ServicerContext) -> pb.ReportJobEventResponse:  # type: ignore[type-arg]
+    async def ReportJobEvent(self, request: pb.ReportJobEventRequest, context: Context) -> pb.ReportJobEventResponse:
         """A job's end."""
         self.events.append(request)
         return pb.ReportJobEventResponse()
@@ -117,9 +130,19 @@ async def serving(service: RecordingService, port: int = 0) -> AsyncIterator[int
 
 
 @asynccontextmanager
-async def a_process(*arguments: str, environment: dict[str, str] | None = None) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process that is ended with the test."""
-    process = await asyncio.create_subprocess_exec(*arguments, env=os.environ | (environment or {}), stderr=asyncio.subprocess.PIPE)
+async def a_process(
+    *arguments: str, environment: dict[str, str] | None = None, folder: Path | None = None, talks: bool = False
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A process that is ended with the test. `talks`: its input and output are the test's, and not only its errors."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *arguments,
+        cwd=folder,
+        env=os.environ | (environment or {}),
+        stdin=pipe if talks else None,
+        stdout=pipe if talks else None,
+        stderr=pipe,
+    )
     try:
         yield process
     finally:

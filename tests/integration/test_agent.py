@@ -11,7 +11,18 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.integration.agent_service import IN_A_HURRY, WITHOUT_A_DRIVER, RecordingService, a_process, an_agent, hang, serving, store, until
+from tests.integration.agent_service import (
+    IN_A_HURRY,
+    ON_A_FULL_DISK,
+    WITHOUT_A_DRIVER,
+    RecordingService,
+    a_process,
+    an_agent,
+    hang,
+    serving,
+    store,
+    until,
+)
 
 from peakgate.v1 import telemetry_service_pb2 as pb
 
@@ -93,6 +104,26 @@ async def test_a_killed_agent_delivers_at_its_next_start(tmp_path: Path) -> None
     assert waiting_rows(spool) == 0
 
 
+async def test_a_job_that_ends_while_no_agent_runs_has_ended_at_the_next_start(tmp_path: Path) -> None:
+    """kill -9 of the agent, then the end of the job: its rows end, truncated, and its end is told."""
+    service, empty = RecordingService(), tmp_path / "empty.scn"
+    empty.write_text(f"gpu 0 uuid={GPU} total=80G\n")
+    async with serving(service) as port:
+        async with (
+            a_process("sleep", "120", environment={"PEAKGATE_PREDICTION": PREDICTION}) as trainer,
+            an_agent(port, tmp_path, simulate=f"demo,PID={trainer.pid},PEAK=40G,SECONDS=90") as agent,
+        ):
+            await until(lambda: (peak := service.peaks().get((GPU, 0, PREDICTION))) and peak.peak_bytes == 40 * GIB)
+            agent.kill()
+            await agent.wait()
+        assert service.events == []
+        async with an_agent(port, tmp_path, simulate=str(empty), once=True) as agent:
+            assert await agent.wait() == 0
+    assert [(event.prediction, event.event) for event in service.events] == [(PREDICTION, "finished")]
+    rows = [peak for batch in service.batches for peak in batch.peaks if peak.prediction == PREDICTION and peak.ended]
+    assert {(row.pid, tuple(row.flags)) for row in rows} == {(trainer.pid, ("truncated",)), (0, ("truncated",))}
+
+
 def _peak_in(spool: Path) -> int:
     """The highest peak in a spool that an agent has open."""
     try:
@@ -123,6 +154,14 @@ async def test_peaks_that_nobody_takes_are_kept_and_said(tmp_path: Path) -> None
     async with an_agent(1, tmp_path, program=IN_A_HURRY, once=True) as agent:
         assert await agent.wait() == 4
     assert waiting_rows(tmp_path / "agent.db") == 2
+
+
+async def test_peaks_that_no_disk_takes_are_said_to_be_lost(tmp_path: Path) -> None:
+    """The disk is full to the end: the status tells that not everything was delivered."""
+    async with serving(RecordingService()) as port, an_agent(port, tmp_path, program=ON_A_FULL_DISK, once=True) as agent:
+        _, errors = await agent.communicate()
+    assert agent.returncode == 4
+    assert b"lost, because the spool could not be written" in errors
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import socket
 import sys
@@ -33,20 +32,10 @@ def _compiler() -> None:
 @asynccontextmanager
 async def a_training(socket_path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """The program `plain`, which waits for its first line."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.integration.helper_programs", "plain", str(socket_path)),
-        cwd=ROOT,
-        env=os.environ | {"PEAKGATE_PREDICTION": PREDICTION, "PYTORCH_ALLOC_CONF": "expandable_segments:True"},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
+    program = (sys.executable, "-m", "tests.integration.helper_programs", "plain", str(socket_path))
+    environment = {"PEAKGATE_PREDICTION": PREDICTION, "PYTORCH_ALLOC_CONF": "expandable_segments:True"}
+    async with a_process(*program, environment=environment, folder=ROOT, talks=True) as process:
         yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
 
 
 def torch_rows(service: RecordingService) -> list[pb.PeakSample]:

@@ -11,7 +11,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
-from tests.integration.agent_service import RecordingService, hang, serving, store
+from tests.integration.agent_service import Context, RecordingService, hang, serving, store
 
 from peakgate.agent.errors import MessageRefusedError, ServiceUnavailableError
 from peakgate.agent.transport import StreamTransport, Transport, UnaryTransport
@@ -48,7 +48,7 @@ class FailingService(RecordingService):
         self._code = code
         self._details = details
 
-    async def ReportPeaks(self, request: pb.ReportPeaksRequest, context: grpc.aio.ServicerContext) -> pb.ReportPeaksResponse:  # type: ignore[type-arg]
+    async def ReportPeaks(self, request: pb.ReportPeaksRequest, context: Context) -> pb.ReportPeaksResponse:
         """Fails."""
         await self._fail(context)
         return pb.ReportPeaksResponse()
@@ -56,14 +56,14 @@ class FailingService(RecordingService):
     async def StreamPeaks(
         self,
         request_iterator: AsyncIterator[pb.StreamPeaksRequest],
-        context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+        context: Context,
     ) -> AsyncIterator[pb.StreamPeaksResponse]:
         """Fails at the first batch."""
         async for _ in request_iterator:
             await self._fail(context)
             yield pb.StreamPeaksResponse()
 
-    async def _fail(self, context: grpc.aio.ServicerContext) -> None:  # type: ignore[type-arg]
+    async def _fail(self, context: Context) -> None:
         metadata = (("grpc-status-details-bin", self._details.SerializeToString()),) if self._details else ()
         await context.abort(self._code, "as told", trailing_metadata=metadata)
 
@@ -134,7 +134,7 @@ async def test_an_answer_to_an_earlier_batch_is_passed_over() -> None:
         async def StreamPeaks(
             self,
             request_iterator: AsyncIterator[pb.StreamPeaksRequest],
-            context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+            context: Context,
         ) -> AsyncIterator[pb.StreamPeaksResponse]:
             async for message in request_iterator:
                 for sequence in (message.batch.sequence - 1, message.batch.sequence):
@@ -153,7 +153,7 @@ async def test_a_stream_that_the_service_ends_is_opened_again() -> None:
         async def StreamPeaks(
             self,
             request_iterator: AsyncIterator[pb.StreamPeaksRequest],
-            context: grpc.aio.ServicerContext,  # type: ignore[type-arg]
+            context: Context,
         ) -> AsyncIterator[pb.StreamPeaksResponse]:
             async for message in request_iterator:
                 if not self.streamed:

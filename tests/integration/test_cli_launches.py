@@ -12,6 +12,16 @@ import pytest
 import yaml
 from tests.integration.cli import EXAMPLES, peakgate
 
+UNNEEDED = (
+    "peakgate.readers",
+    "peakgate.agent",
+    "peakgate.client.imports",
+    "peakgate.client.torch",
+    "sqlalchemy",
+    "pydantic_settings",
+    "urllib.request",
+)
+
 SPEC = """\
       model: {preset: llama-3.2-1b}
       batch: {micro_batch_size: 1, sequence_length: 2048}
@@ -93,6 +103,26 @@ def test_a_command_that_nobody_knows_is_bad_input(verb: str) -> None:
     assert (error["reason"], "train_of_nobody.py is none of" in error["message"]) == ("LAUNCH_UNKNOWN", True)
 
 
+def test_read_says_beside_an_error_what_it_could_not_open(tmp_path: Path) -> None:
+    """That the model is missing is no surprise then."""
+    job = tmp_path / "job.sh"
+    job.write_text("tune run --nproc_per_node 4 full_finetune_distributed --config /elsewhere/own.yaml\n")
+    done = peakgate("read", job)
+    assert done.status == 2
+    assert "model is missing" in done.err
+    assert "/elsewhere/own.yaml does not exist" in done.err
+
+
+def test_an_error_says_why_the_model_is_missing() -> None:
+    """Sizes that only an archive holds."""
+    words = ["python", "megatron_gpt_sft.py", "model.restore_from_path=/m/a.nemo", "model.micro_batch_size=1", "trainer.devices=8"]
+    for verb in ("read", "predict"):
+        done = peakgate(verb, "--", *words)
+        assert done.status == 2
+        assert "model is missing" in done.err + done.out
+        assert "the model's sizes are inside the archive that is restored" in " ".join((done.err + done.out).split())
+
+
 def test_files_may_stand_behind_two_hyphens() -> None:
     """For whoever guards names that begin like an option."""
     assert peakgate("predict", "--", EXAMPLES / "textbook-1.3b.yaml").status == 1
@@ -145,15 +175,15 @@ def test_a_script_of_several_commands_is_answered(tmp_path: Path) -> None:
     assert answer["capacity"]["gpu"] == "h100-80gb"
 
 
-def test_a_document_loads_no_reader() -> None:
-    """What is not needed is not imported: the command is called once a job."""
-    path = EXAMPLES / "textbook-1.3b.yaml"
+def test_a_document_loads_what_it_needs() -> None:
+    """The command is called once a job: no reader of launches, no agent, no database and nothing of imports is loaded for it."""
     program = (
-        "import io, sys; from peakgate.client.sources import read_sources; "
-        f"list(read_sources([{str(path)!r}], io.BytesIO())); print([name for name in sys.modules if name.startswith('peakgate.readers')])"
+        "import atexit, sys; "
+        f"atexit.register(lambda: print(sorted(name for name in sys.modules if name.startswith({UNNEEDED!r})), file=sys.stderr)); "
+        f"sys.argv = ['peakgate', 'predict', {str(EXAMPLES / 'llama-3.2-1b-lora.yaml')!r}]; from peakgate.client.main import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (0, "[]")
 
 
 def test_nothing_of_a_launch_is_run(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def a_segmenting_network() -> tuple[Layers, Any, list[int], list[int]]:
     import torch
     from torch import nn
 
-    class UNet(nn.Module):  # type: ignore[misc]
+    class UNet(nn.Module):  # type: ignore[misc]  # torch is not always installed
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second, self.last = nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 16, 3, padding=1), nn.Conv2d(32, 21, 1)
@@ -115,7 +115,7 @@ def an_attending_network() -> tuple[Layers, Any, list[int], list[int]]:
     """nn.MultiheadAttention between two norms, on embedded ids."""
     from torch import nn
 
-    class Attention(nn.Module):  # type: ignore[misc]
+    class Attention(nn.Module):  # type: ignore[misc]  # torch is not always installed
         def __init__(self) -> None:
             super().__init__()
             self.inner = nn.MultiheadAttention(64, 4, batch_first=True)

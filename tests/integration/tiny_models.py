@@ -13,7 +13,7 @@ LAYERS, HIDDEN, HEADS, KV_HEADS, FFN, WORDS = 3, 128, 8, 2, 320, 1000
 BATCH, SEQUENCE = 4, 64
 
 
-class RmsNorm(nn.Module):  # type: ignore[misc]
+class RmsNorm(nn.Module):  # type: ignore[misc]  # torch is not always installed
     """LlamaRMSNorm."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ def rotated(x: Any, cos: Any, sin: Any) -> Any:
     return (x * cos) + (torch.cat((-x[..., half:], x[..., :half]), dim=-1) * sin)
 
 
-class LlamaLayer(nn.Module):  # type: ignore[misc]
+class LlamaLayer(nn.Module):  # type: ignore[misc]  # torch is not always installed
     """LlamaDecoderLayer with grouped-query attention."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class LlamaLayer(nn.Module):  # type: ignore[misc]
         return residual + x
 
 
-class Llama(nn.Module):  # type: ignore[misc]
+class Llama(nn.Module):  # type: ignore[misc]  # torch is not always installed
     """LlamaForCausalLM; returns the logits."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ def gelu_new(x: Any) -> Any:
     return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
 
 
-class Gpt2Layer(nn.Module):  # type: ignore[misc]
+class Gpt2Layer(nn.Module):  # type: ignore[misc]  # torch is not always installed
     """GPT2Block without dropout."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Gpt2Layer(nn.Module):  # type: ignore[misc]
         return residual + x
 
 
-class Gpt2(nn.Module):  # type: ignore[misc]
+class Gpt2(nn.Module):  # type: ignore[misc]  # torch is not always installed
     """GPT2LMHeadModel with tied embeddings; returns the logits."""
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ def mlp() -> Any:
     return network, (torch.zeros(8, 100),)
 
 
-class Peeking(nn.Linear):  # type: ignore[misc]
+class Peeking(nn.Linear):  # type: ignore[misc]  # torch is not always installed
     """Asks a tensor for its value, which the meta device does not have."""
 
     def forward(self, x: Any) -> Any:

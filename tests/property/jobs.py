@@ -163,7 +163,7 @@ def _values(hint: object, path: str) -> st.SearchStrategy[Any]:
     if get_origin(hint) is tuple:
         return st.just(()) | st.lists(_values(get_args(hint)[0], path), max_size=3).map(tuple)
     if dataclasses.is_dataclass(hint):
-        return _build(hint, path)  # type: ignore[arg-type]
+        return _build(hint, path)  # type: ignore[arg-type]  # it is a class
     if hint is str:
         return st.sampled_from(WORDS.get(path, ("", "x")))
     numbers: dict[object, st.SearchStrategy[Any]] = {int: st.sampled_from(WHOLE), float: st.sampled_from(SHARES), bool: st.booleans()}

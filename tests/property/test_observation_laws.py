@@ -14,7 +14,7 @@ from peakgate.server.figures import figures_of
 from peakgate.server.lengths import AtLength
 from peakgate.server.observe import observe
 from peakgate.server.store.events import HEAVIEST_FIRST, heaviest
-from peakgate.server.store.records import FLAGS, SOURCES, TERMINAL_EVENTS, Attempt, PeakRow
+from peakgate.server.store.records import FLAGS, IMPORTED, SOURCES, TERMINAL_EVENTS, Attempt, PeakRow
 
 RARE_FLAGS = st.sampled_from([0] * 12 + list(FLAGS.values()))
 BYTES = st.integers(1, int(CARD * 1.02))
@@ -102,11 +102,13 @@ def test_no_lower_end_lies_above_what_was_seen(attempt: Attempt, at_length: AtLe
 
 @given(attempt=attempts())
 def test_a_figure_names_the_source_that_it_rests_on(attempt: Attempt) -> None:
-    """One that reported, and an import only where nobody else did."""
-    for gpu in figures_of(attempt.peaks):
+    """One that reported, and an import only where nobody else did. Of a job of which a GPU was seen there is a figure."""
+    figures = figures_of(attempt.peaks)
+    assert bool(figures) == bool(attempt.peaks)
+    for gpu in figures:
         sources = {row.source or "sampled" for row in attempt.peaks if row.gpu_uuid == gpu.gpu_uuid}
         assert gpu.source in sources
-        assert not gpu.is_imported or {row.source for row in attempt.peaks} <= {"slurm", "prometheus"}
+        assert gpu.source not in IMPORTED or {row.source for row in attempt.peaks} <= set(IMPORTED)
 
 
 @given(events=st.lists(st.sampled_from(HEAVIEST_FIRST), min_size=1), data=st.data())

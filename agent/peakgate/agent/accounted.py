@@ -11,13 +11,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from peakgate.agent.peaks import Attempt, Flag, PeakKey, PeakRow
+from peakgate.agent.peaks import ACCOUNTING, Attempt, Flag, PeakKey, PeakRow
 from peakgate.agent.record import Record
 from peakgate.agent.samples import Accounted
 
 SLACK_SECONDS = 2.0
 """Clock ticks, the second in which the clock was read, and a clock that time synchronisation moves a little."""
-SOURCE = "accounting"
 MAX_JOBS = 4096
 """Jobs that are remembered; the oldest give way."""
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
@@ -61,6 +60,6 @@ def accounting_rows(accounted: Accounted, record: Record, *, is_alone: bool, now
     row = replace(
         record.row(), peak_bytes=accounted.peak_bytes, last_time=max(record.last_time, now), samples=1, gaps=0, longest_gap_seconds=0.0
     )
-    yield replace(row, key=replace(key, source=SOURCE), flags=flags)
+    yield replace(row, key=replace(key, source=ACCOUNTING), flags=flags)
     if key.job and is_alone:
-        yield replace(row, key=replace(key, source=SOURCE, pid=0, pid_start_ticks=0), flags=flags)
+        yield replace(row, key=replace(key, source=ACCOUNTING, pid=0, pid_start_ticks=0), flags=flags)

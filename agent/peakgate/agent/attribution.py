@@ -16,15 +16,12 @@ import structlog
 from peakgate.agent.cgroup import SLUID, job_of
 from peakgate.agent.drop_ins import JobsOfGpus, believed
 from peakgate.agent.host_pids import HostPids
-from peakgate.agent.jobs_folder import JobFile
+from peakgate.agent.jobs_folder import MAX_ID_LENGTH, JobFile
 from peakgate.agent.launch import place_of
 from peakgate.agent.owner import Facts, Owner, owner_by
 from peakgate.agent.peaks import Attempt
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.trainings import Trainings
-
-MAX_ID_LENGTH = 200
-"""Longer ids in an environment are somebody's mistake or mischief."""
 
 log = structlog.get_logger("peakgate.agent.attribution")
 

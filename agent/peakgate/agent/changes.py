@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from peakgate.agent.accounted import SOURCE as ACCOUNTING
-from peakgate.agent.peaks import JobEvent, PeakRow
+from peakgate.agent.peaks import ACCOUNTING, JobEvent, PeakRow
 
 
 @dataclass(slots=True)

@@ -65,6 +65,7 @@ def own_cluster(*, environment: Mapping[str, str] = os.environ, folder: Path = A
         return None
 
     def connect() -> http.client.HTTPConnection:
+        """Reads the authority's certificate anew as well: a cluster may renew it."""
         context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
         return http.client.HTTPSConnection(host, int(port), timeout=TIMEOUT_SECONDS, context=context)
 

@@ -5,6 +5,8 @@ minor number). They differ on many machines, and a scheduler's number may be eit
 ends in statistics of the wrong GPU.
 """
 
+# ruff: noqa: N802 (the Protocol carries NVML's own names)
+
 from __future__ import annotations
 
 import time
@@ -35,15 +37,15 @@ class GpuNumbers:
 
 
 class NumbersModule(Protocol):
-    """What is used of pynvml."""
+    """What is used of pynvml: functions of NVML's C API by their own names (docs.nvidia.com/deploy/nvml-api)."""
 
     NVMLError: type[Exception]
 
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> object: ...  # noqa: N802 (NVML's own names)
-    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, handle: object) -> object: ...  # noqa: N802
-    def nvmlDeviceGetIndex(self, handle: object) -> int: ...  # noqa: N802
-    def nvmlDeviceGetMinorNumber(self, handle: object) -> int: ...  # noqa: N802
-    def nvmlDeviceGetGpuInstanceId(self, handle: object) -> int: ...  # noqa: N802
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> object: ...
+    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, handle: object) -> object: ...
+    def nvmlDeviceGetIndex(self, handle: object) -> int: ...
+    def nvmlDeviceGetMinorNumber(self, handle: object) -> int: ...
+    def nvmlDeviceGetGpuInstanceId(self, handle: object) -> int: ...
 
 
 class NvmlNumbers:

@@ -25,7 +25,9 @@ MAX_PIDS = 4096
 MAX_ARRIVED = 2048
 """Reports between two looks of the watcher; the oldest give way."""
 MAX_WAITING = 1024
+"""Reports that wait for a process list, a process and GPU each: several times the ranks of the largest node."""
 MAX_WAITING_OF_UID = 64
+"""Of one user, who would otherwise crowd out the others: four programs on each of sixteen GPUs."""
 WAIT_SECONDS = 60.0
 """How long a report waits for a process list with its process: the list comes every second, and later on a node whose driver is slow."""
 SLACK_RATIO = 1.02

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from peakgate.agent.helper_reports import HelperSample
-from peakgate.agent.peaks import NO_FLAGS, Allocator, Flag, PeakKey, PeakRow, merged_phases
+from peakgate.agent.peaks import ALLOCATOR_FIGURES, HELPER, NO_FLAGS, Allocator, Flag, PeakKey, PeakRow, merged_phases
 from peakgate.agent.proc import ProcessId
 from peakgate.v1.allocator_report import ASYNC, AllocatorReport
-
-SOURCE = "torch"
 
 
 @dataclass(slots=True)
@@ -32,7 +30,7 @@ class HelperRows:
 
         `key` is that of the process's row, whatever its source; `flags` those of its owner.
         """
-        key = replace(key, source=SOURCE)
+        key = replace(key, source=HELPER)
         place, report = (sample.gpu.uuid, sample.process), sample.report
         before = self._told.get(place)
         rows = []
@@ -84,15 +82,7 @@ def _row(sample: HelperSample, key: PeakKey, *, uid: int, flags: Flag) -> PeakRo
 
 
 def _allocator(report: AllocatorReport) -> Allocator:
-    return Allocator(
-        allocated_bytes=report.allocated_bytes,
-        reserved_bytes=report.reserved_bytes,
-        retries=report.retries,
-        ooms=report.ooms,
-        steps_done=report.steps_done,
-        longest_sequence=report.longest_sequence,
-        phases=report.phases,
-    )
+    return Allocator(**{name: getattr(report, name) for name in ALLOCATOR_FIGURES}, phases=report.phases)
 
 
 def _merged(one: PeakRow, other: PeakRow) -> PeakRow:
@@ -111,7 +101,5 @@ def _merged(one: PeakRow, other: PeakRow) -> PeakRow:
 
 
 def _merged_allocators(one: Allocator, other: Allocator) -> Allocator:
-    names = ("allocated_bytes", "reserved_bytes", "retries", "ooms", "steps_done", "longest_sequence")
-    return Allocator(
-        **{name: max(getattr(one, name), getattr(other, name)) for name in names}, phases=merged_phases((*one.phases, *other.phases))
-    )
+    figures = {name: max(getattr(one, name), getattr(other, name)) for name in ALLOCATOR_FIGURES}
+    return Allocator(**figures, phases=merged_phases((*one.phases, *other.phases)))

@@ -9,9 +9,10 @@ from pathlib import Path
 from peakgate.agent.watched_file import WatchedFile
 
 JOBS_FOLDER = Path("/run/peakgate/jobs")
-MAX_LENGTH = 200
-"""Of an id, as in an environment; the service takes no row with one above 256."""
+MAX_ID_LENGTH = 200
+"""Longer ids in a file or an environment are somebody's mistake or mischief; the service takes no row with one above 256."""
 MAX_RESTART = (1 << 31) - 1
+"""No scheduler restarts a job so often: a larger one is another number, which nobody's attempt has."""
 WORDS = ("job", "sluid", "cluster", "prediction", "user")
 
 
@@ -57,9 +58,9 @@ def _parse(text: str) -> JobFile:
         raise ValueError(f"restart must be a whole number from 0 to {MAX_RESTART}")
     for name, value in words.items():
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise ValueError(f"{name} must be text, not {value!r}")  # noqa: TRY004
-        if len(str(value)) > MAX_LENGTH or not str(value).isprintable():
-            raise ValueError(f"{name} must be a line of at most {MAX_LENGTH} characters")
+            raise ValueError(f"{name} must be text, not {value!r}")  # noqa: TRY004 (as above)
+        if len(str(value)) > MAX_ID_LENGTH or not str(value).isprintable():
+            raise ValueError(f"{name} must be a line of at most {MAX_ID_LENGTH} characters")
     if words["job"] == "":
         raise ValueError("job is missing")
     job, sluid, cluster, prediction, user = (str(words[name]) for name in WORDS)

@@ -13,7 +13,7 @@ from peakgate.agent.accounted import Crowds
 from peakgate.agent.device_memory import DeviceMemory
 from peakgate.agent.hidden_memory import HiddenMemory
 from peakgate.agent.owner import Owner
-from peakgate.agent.peaks import NO_FLAGS, Flag, Training
+from peakgate.agent.peaks import DEVICE, NO_FLAGS, SAMPLED, Flag, Training
 from peakgate.agent.preallocation import HINTS, says_it_preallocates
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.quality import Quality
@@ -76,11 +76,11 @@ class Measure:
         known = [one.used_bytes for one in seen if one.used_bytes is not None]
         flags = Flag.MPS if any(Kind.MPS in one.kinds for one in seen) else NO_FLAGS
         if len(known) == len(seen):
-            self._record(sample, owner, process, "sampled", sum(known), flags)
+            self._record(sample, owner, process, SAMPLED, sum(known), flags)
         elif alone_bytes is not None:
-            self._record(sample, owner, process, "device", alone_bytes, flags)
+            self._record(sample, owner, process, DEVICE, alone_bytes, flags)
         else:
-            self._records.miss(self._records.key_of(sample.gpu.uuid, owner, process, "sampled"))
+            self._records.miss(self._records.key_of(sample.gpu.uuid, owner, process, SAMPLED))
 
     def _record(self, sample: ProcessSample, owner: Owner, process: ProcessId, source: str, used_bytes: int, flags: Flag) -> None:
         key = self._records.key_of(sample.gpu.uuid, owner, process, source)
@@ -97,7 +97,7 @@ class Measure:
     def _look_for_hidden_memory(self, sample: ProcessSample, gpu: _Gpu) -> None:
         gpu.hidden.see(device_bytes=gpu.device.latest_bytes, used=(process.used_bytes for process in sample.processes))
         for record in self._records.on(sample.gpu.uuid) if gpu.hidden.is_growing else ():
-            if record.key.source == "sampled":
+            if record.key.source == SAMPLED:
                 record.flags |= Flag.UNATTRIBUTED
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 import threading
 from collections.abc import Callable
 from importlib import metadata
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import grpc.aio
 import structlog
 
+from peakgate.agent.absence import ended_in_absence
 from peakgate.agent.control import control_socket
 from peakgate.agent.event_thread import EventThread
 from peakgate.agent.hearing import hearing
@@ -56,6 +58,7 @@ class NodeAgent:
 
     async def run(self) -> tuple[int, bool]:
         """The exit status, and whether the driver was replaced."""
+        self._tell_what_ended()
         async with grpc.aio.insecure_channel(self._options.server) as channel:
             stub: TelemetryServiceAsyncStub = TelemetryServiceStub(channel)
             with contextlib.ExitStack() as stack:
@@ -75,18 +78,31 @@ class NodeAgent:
                         await self._watch(watcher, sender)
                 await self._last_drain(sender)
             await transport.close()
-        return self._status(), watcher.driver_replaced
+        return self._status(watcher.unwritten), watcher.driver_replaced
+
+    def _tell_what_ended(self) -> None:
+        """A spool that cannot be read or written now does not hold up the watch; the next start tells it."""
+        try:
+            ended = ended_in_absence(self._spool.alive(), proc=ProcFolder())
+            self._spool.put(rows=ended.rows, events=ended.events)
+        except sqlite3.Error as error:
+            log.warning("what ended while no agent ran is not told", problem=str(error))
+        else:
+            if ended.rows:
+                log.info("ended while no agent ran", rows=len(ended.rows), jobs=len(ended.events))
 
     async def _look_once(self, watcher: Watcher) -> None:
         if not await asyncio.to_thread(watcher.run_once):
             log.warning("no GPU driver answers on this node, so there was nothing to look at")
         self._end()
 
-    def _status(self) -> int:
+    def _status(self, unwritten: int) -> int:
         waiting = self._spool.waiting()
         if waiting:
             log.warning("not delivered, kept for the next start", waiting=waiting, spool=str(self._options.spool))
-        return UNDELIVERED if waiting else DONE
+        if unwritten:
+            log.error("lost, because the spool could not be written", rows=unwritten, spool=str(self._options.spool))
+        return UNDELIVERED if waiting or unwritten else DONE
 
     async def _watch(self, watcher: Watcher, sender: Sender) -> None:
         watching = asyncio.create_task(asyncio.to_thread(watcher.run))

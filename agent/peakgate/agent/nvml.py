@@ -160,7 +160,7 @@ class Nvml:
 def _second_memory_call(module: NvmlModule) -> Callable[[object], MemoryInfo]:
     """pynvml chooses the version by an argument; NVML's own name is what the metrics show."""
 
-    def nvmlDeviceGetMemoryInfo_v2(handle: object) -> MemoryInfo:  # noqa: N802
+    def nvmlDeviceGetMemoryInfo_v2(handle: object) -> MemoryInfo:  # noqa: N802 (the name that the metrics show is NVML's)
         return module.nvmlDeviceGetMemoryInfo(handle, module.nvmlMemory_v2)
 
     return nvmlDeviceGetMemoryInfo_v2

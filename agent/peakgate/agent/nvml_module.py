@@ -42,7 +42,11 @@ class EventData(Protocol):
 
 
 class NvmlModule(Protocol):
-    """What the agent uses of pynvml."""
+    """What the agent uses of pynvml: functions of NVML's C API by their own names, with its arguments and units.
+
+    docs.nvidia.com/deploy/nvml-api documents them, nvml.h of the CUDA toolkit their structures; pynvml returns what C takes a pointer for,
+    and raises NVMLError for every code but success.
+    """
 
     NVMLError: type[Exception]
     nvmlMemory_v2: int

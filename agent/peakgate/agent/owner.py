@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from peakgate.agent.cgroup import CgroupJob
 from peakgate.agent.jobs_folder import JobFile
 from peakgate.agent.launch import Place
-from peakgate.agent.peaks import Attempt, Training
+from peakgate.agent.peaks import OfTraining
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class Owner(OfTraining):
     """A job attempt. `job` empty: unattributed, yet reported. `uid` is -1 when it is not known.
 
     A process outside every scheduler that carries a prediction is a job of its own, named by the prediction. Where `job` is a SLUID,
@@ -25,16 +25,6 @@ class Owner:
     uid: int = -1
     step: str = ""
     slurm_job: str = ""
-
-    @property
-    def attempt(self) -> Attempt:
-        """What tells one attempt from another: cluster, job, restart, prediction."""
-        return self.cluster, self.job, self.restart, self.prediction
-
-    @property
-    def training(self) -> Training:
-        """What tells one training from another: attempt, step."""
-        return self.attempt, self.step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

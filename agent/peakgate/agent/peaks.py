@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntFlag
 
 from peakgate.agent.proc import ProcessId
@@ -13,6 +13,11 @@ Attempt = tuple[str, str, int, str]
 """What tells one attempt of a job from another: cluster, job, restart, prediction."""
 Training = tuple[Attempt, str]
 """What tells one training from another: attempt, step."""
+
+SAMPLED, DEVICE, ACCOUNTING, HELPER = "sampled", "device", "accounting", "torch"
+SOURCES = (SAMPLED, DEVICE, ACCOUNTING, HELPER)
+"""How a peak was measured, as the words on the wire: NVML's process lists, the figure of the whole GPU, the driver's own maximum of a
+process, the in-process helper."""
 
 
 class Flag(IntFlag):
@@ -43,12 +48,31 @@ class Flag(IntFlag):
 NO_FLAGS = Flag(0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeakKey:
-    """What a peak is of. `pid` 0 is the whole job on this GPU; `step` tells trainings of one job apart.
+class OfTraining:
+    """What is of one training. The fields are those of the data classes that inherit this."""
 
-    `source` is sampled, device (the figure of the whole GPU), accounting (the driver's own maximum) or torch (the in-process helper).
-    """
+    __slots__ = ()
+
+    cluster: str
+    job: str
+    restart: int
+    prediction: str
+    step: str
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt that it is of."""
+        return self.cluster, self.job, self.restart, self.prediction
+
+    @property
+    def training(self) -> Training:
+        """The training that it is of."""
+        return self.attempt, self.step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeakKey(OfTraining):
+    """What a peak is of. `pid` 0 is the whole job on this GPU; `source` is one of SOURCES; `step` tells trainings of one job apart."""
 
     cluster: str
     boot_id: str
@@ -60,16 +84,6 @@ class PeakKey:
     pid_start_ticks: int
     source: str
     step: str = ""
-
-    @property
-    def attempt(self) -> Attempt:
-        """The attempt that it is of."""
-        return self.cluster, self.job, self.restart, self.prediction
-
-    @property
-    def training(self) -> Training:
-        """The training that it is of."""
-        return self.attempt, self.step
 
     @property
     def process(self) -> ProcessId:
@@ -91,6 +105,8 @@ class Allocator:
 
 
 NO_ALLOCATOR = Allocator()
+ALLOCATOR_FIGURES = tuple(each.name for each in fields(Allocator) if each.name != "phases")
+"""Each only grows, so that two reports merge by the maximum."""
 
 
 def merged_phases(phases: Iterable[PhaseReport]) -> tuple[PhaseReport, ...]:

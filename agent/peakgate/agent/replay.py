@@ -53,6 +53,7 @@ class _RecordedProc(ProcFolder):
         self.starts: dict[int, int] = {}
 
     def start_ticks(self, pid: int) -> int | None:
+        """As /proc said at the last process list."""
         return self.starts.get(pid)
 
 
@@ -71,7 +72,8 @@ class _RecordedAttribution(Attribution):
         self.several |= found
         self._fresh += sorted(found)
 
-    def owners_on(self, gpu_uuid: str, processes: Iterable[ProcessId]) -> dict[ProcessId, Owner]:  # noqa: ARG002
+    def owners_on(self, gpu_uuid: str, processes: Iterable[ProcessId]) -> dict[ProcessId, Owner]:  # noqa: ARG002 (what was recorded is of all GPUs)
+        """As they were recorded; a process of which nothing was is nobody's."""
         return {process: self.recorded.get(process.pid, Owner(cluster="")) for process in processes}
 
     def are_several(self, attempt: Attempt) -> bool:

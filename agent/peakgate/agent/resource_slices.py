@@ -20,7 +20,9 @@ from peakgate.agent.pod_devices import UUID
 DRIVER = "gpu.nvidia.com"
 VERSIONS = ("v1", "v1beta1")
 PAGE_ITEMS = 100
+"""Slices of one answer (cluster_api.MAX_ANSWER_BYTES)."""
 MAX_PAGES = 50
+"""A node has a few slices; a list that is longer is not one of this node."""
 RETRY_SECONDS = 60.0
 """A device that is not known is asked for this often at most."""
 MAX_AGE_SECONDS = 600.0

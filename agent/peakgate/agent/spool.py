@@ -51,7 +51,8 @@ class Spool:
         with self._file.writing() as connection:
             first = _count_up(connection, "version", len(values)) - len(values) + 1
             connection.executemany(sql.MERGE, [(first + place, *value) for place, value in enumerate(values)])
-            connection.execute(sql.SEAL, (first,))
+            for statement in (sql.SEAL, sql.KEEP_ALIVE, sql.FORGET_ENDED):
+                connection.execute(statement, (first,))
             connection.executemany(sql.INSERT_EVENT, [sql.values_of_event(event) for event in events])
             self._keep_below_limit(connection)
 
@@ -75,6 +76,11 @@ class Spool:
         """Deletes what the service has answered, unless it has changed since."""
         with self._file.writing() as connection:
             connection.executemany(sql.DELETE_PEAK, [(peak.id, peak.version) for peak in peaks])
+
+    def alive(self) -> list[PeakRow]:
+        """The rows that have not ended, acknowledged or not, as they were last put."""
+        with self._file.using() as connection:
+            return [sql.row_of(row) for row in connection.execute(sql.SELECT_ALIVE)]
 
     def events(self) -> list[JobEvent]:
         """The events that are not yet acknowledged, oldest first."""

@@ -103,17 +103,19 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether it never was a spool: it has another beginning than a database, or tables that no spool has. Zeros are a power cut's."""
+    """Whether it never was a spool: it begins unlike a database, or half of its tables are not a spool's. Zeros are a power cut's, and a
+    few wrong bits are damage."""
     with path.open("rb") as file:
         beginning = file.read(len(MAGIC))
-    if beginning.strip(b"\0") and beginning != MAGIC:
+    if beginning.strip(b"\0") and sum(one != other for one, other in zip(beginning, MAGIC, strict=False)) > len(MAGIC) // 2:
         return True
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return False  # too damaged to say
-    return not {name for name in found if not name.startswith("sqlite_")} <= sql.TABLES
+    own = {name for name in found if not name.startswith("sqlite_")}
+    return bool(own) and len(own - sql.TABLES) >= len(own & sql.TABLES)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -129,8 +131,13 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.executescript(sql.SCHEMA)
         connection.execute(f"PRAGMA user_version = {sql.SCHEMA_VERSION}")
         _check_pages(connection)
-    except sqlite3.Error:
+    except UnicodeDecodeError as error:  # SQLite's message quotes the schema, of which a bit has flipped
         connection.close()
+        raise DamagedError("its schema is no text") from error
+    except sqlite3.Error as error:
+        connection.close()
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR:  # our own statements do not fit its tables
+            raise DamagedError(str(error)) from error
         raise
     return connection
 
@@ -142,12 +149,9 @@ def _check_version(connection: sqlite3.Connection) -> None:
 
 
 def _check_pages(connection: sqlite3.Connection) -> None:
-    """Raises DamagedError when the pages do not hang together or the tables are not ours."""
+    """Raises sqlite3.Error when the pages do not hang together or the tables are not ours."""
     found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if found != "ok":
         raise DamagedError(str(found))
-    try:
-        connection.execute(sql.BATCH, {"latest": 0, "limit": 0})
-        connection.execute(sql.SELECT_EVENTS)
-    except sqlite3.OperationalError as error:
-        raise DamagedError(str(error)) from error
+    for statement in (sql.NO_PEAKS, sql.SELECT_EVENTS, sql.SELECT_ALIVE, sql.LATEST):
+        connection.execute(statement)

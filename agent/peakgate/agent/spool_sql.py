@@ -7,7 +7,7 @@ import json
 import sqlite3
 import zlib
 
-from peakgate.agent.peaks import Allocator, Flag, JobEvent, PeakKey, PeakRow, merged_phases
+from peakgate.agent.peaks import ALLOCATOR_FIGURES, Allocator, Flag, JobEvent, PeakKey, PeakRow, merged_phases
 from peakgate.v1.allocator_report import PhaseReport
 
 KEY_COLUMNS = ("cluster", "boot_id", "gpu_uuid", "job", "restart", "prediction", "pid", "pid_start_ticks", "source", "step")
@@ -25,8 +25,7 @@ ROW_COLUMNS = (
     "longest_gap_seconds",
     "xid",
 )
-ALLOCATOR_COLUMNS = ("allocated_bytes", "reserved_bytes", "retries", "ooms", "steps_done", "longest_sequence")
-DATA_COLUMNS = (*ROW_COLUMNS, *ALLOCATOR_COLUMNS, "phases")
+DATA_COLUMNS = (*ROW_COLUMNS, *ALLOCATOR_FIGURES, "phases")
 LARGER_COLUMNS = ("gpu_name", "gpu_total_bytes", "last_time", "samples", "gaps", "ended", "uid", "longest_gap_seconds", "xid")
 EVENT_KEY_COLUMNS = ("cluster", "job", "restart", "prediction", "event")
 
@@ -34,23 +33,24 @@ KEY = ", ".join(KEY_COLUMNS)
 DATA = ", ".join(DATA_COLUMNS)
 EVENT_KEY = ", ".join(EVENT_KEY_COLUMNS)
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """In the file's user_version. A file of another version is put aside."""
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS peaks (
     id INTEGER PRIMARY KEY AUTOINCREMENT, version INTEGER NOT NULL, checksum INTEGER NOT NULL DEFAULT 0, {KEY}, {DATA}, UNIQUE ({KEY})
 );
+CREATE TABLE IF NOT EXISTS alive (checksum INTEGER NOT NULL, {KEY}, {DATA}, UNIQUE ({KEY}));
 CREATE TABLE IF NOT EXISTS events ({EVENT_KEY}, time REAL NOT NULL, UNIQUE ({EVENT_KEY}));
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
-TABLES = frozenset({"peaks", "events", "counters"})
+TABLES = frozenset({"peaks", "alive", "events", "counters"})
 """Those of every version so far."""
 # Each column merges by a function that does not care for order or repeats: maximum, minimum, union.
 MERGE = f"""
 INSERT INTO peaks (version, {KEY}, {DATA}) VALUES ({", ".join("?" * (1 + len(KEY_COLUMNS) + len(DATA_COLUMNS)))})
 ON CONFLICT ({KEY}) DO UPDATE SET
     version = excluded.version,
-    {", ".join(f"{name} = max({name}, excluded.{name})" for name in (*LARGER_COLUMNS, *ALLOCATOR_COLUMNS))},
+    {", ".join(f"{name} = max({name}, excluded.{name})" for name in (*LARGER_COLUMNS, *ALLOCATOR_FIGURES))},
     peak_time = CASE WHEN excluded.peak_bytes > peak_bytes THEN excluded.peak_time
                      WHEN excluded.peak_bytes = peak_bytes THEN min(peak_time, excluded.peak_time) ELSE peak_time END,
     peak_bytes = max(peak_bytes, excluded.peak_bytes),
@@ -63,6 +63,13 @@ BYTES = ", ".join(f"CAST({column} AS BLOB)" for column in (*KEY_COLUMNS, *DATA_C
 """As bytes, because what was flipped need not be text any more."""
 SEAL = f"UPDATE peaks SET checksum = checksum_of({BYTES}) WHERE version >= ?"
 """After MERGE: SQLite does not notice a flipped bit inside a value, and one in `job` would move a peak to another job."""
+ROW = f"checksum, {KEY}, {DATA}"
+KEEP_ALIVE = f"INSERT OR REPLACE INTO alive ({ROW}) SELECT {ROW} FROM peaks WHERE version >= ? AND NOT ended"
+"""After SEAL: what has not ended is known also after it was acknowledged, for an agent that starts when it is over."""
+FORGET_ENDED = f"DELETE FROM alive WHERE ({KEY}) IN (SELECT {KEY} FROM peaks WHERE version >= ? AND ended)"
+SELECT_ALIVE = f"SELECT {KEY}, {DATA} FROM alive WHERE checksum = checksum_of({BYTES})"
+NO_PEAKS = f"SELECT id, version, {ROW} FROM peaks LIMIT 0"
+"""Fails where a column is missing."""
 OLDEST = "SELECT cluster, boot_id FROM peaks WHERE version <= :latest ORDER BY version LIMIT 1"
 IN_BATCH = f"FROM peaks WHERE version <= :latest AND (cluster, boot_id) = ({OLDEST}) ORDER BY version LIMIT :limit"
 BATCH = f"SELECT id, version, {KEY}, {DATA} {IN_BATCH}"
@@ -83,7 +90,7 @@ def values_of(row: PeakRow) -> tuple[str | int | float, ...]:
     """The row in the order of MERGE, without the version."""
     key = tuple(getattr(row.key, column) for column in KEY_COLUMNS)
     data = tuple(getattr(row, column) for column in ROW_COLUMNS)
-    allocator = tuple(getattr(row.allocator, column) for column in ALLOCATOR_COLUMNS)
+    allocator = tuple(getattr(row.allocator, column) for column in ALLOCATOR_FIGURES)
     plain = (int(value) if isinstance(value, bool | Flag) else value for value in key + data + allocator)
     return (*plain, text_of_phases(row.allocator.phases))
 
@@ -95,7 +102,7 @@ def row_of(row: sqlite3.Row) -> PeakRow:
         **{column: row[column] for column in ROW_COLUMNS if column not in {"flags", "ended"}},
         flags=Flag(row["flags"]),
         ended=bool(row["ended"]),
-        allocator=Allocator(**{column: row[column] for column in ALLOCATOR_COLUMNS}, phases=phases_of(row["phases"])),
+        allocator=Allocator(**{column: row[column] for column in ALLOCATOR_FIGURES}, phases=phases_of(row["phases"])),
     )
 
 

@@ -13,13 +13,12 @@ from peakgate.agent.attribution import Attribution
 from peakgate.agent.changes import Changes
 from peakgate.agent.ended_rows import EndedRows
 from peakgate.agent.helper_reports import HelperSample
-from peakgate.agent.helper_rows import SOURCE as HELPER
 from peakgate.agent.helper_rows import HelperRows
 from peakgate.agent.job_ends import JobEnds
 from peakgate.agent.measure import Measure
 from peakgate.agent.open_processes import GpuPlace, OpenProcesses
 from peakgate.agent.owner import Owner
-from peakgate.agent.peaks import NO_FLAGS, Flag, JobEvent, PeakRow
+from peakgate.agent.peaks import HELPER, NO_FLAGS, Flag, JobEvent, PeakRow
 from peakgate.agent.proc import ProcessId, ProcFolder
 from peakgate.agent.records import WHOLE_JOB, Records
 from peakgate.agent.samples import AccountingSample, DeviceSample, GpuGone, ProcessSample, ReadFailed, Sample, XidSample

@@ -71,6 +71,12 @@ class Watcher:
         self.driver_replaced = False
         """Whether the library in this process no longer fits the driver: only a new process can load the new one."""
 
+    @property
+    def unwritten(self) -> int:
+        """Rows and events that only this process has, because the spool's disk fails."""
+        rows, events = self._backlog
+        return len(rows) + len(events)
+
     def run(self) -> None:
         """Watches; opens NVML again with growing waits when it fails as a whole, and leaves it alone while it is asked to."""
         wait_seconds = FIRST_RETRY_SECONDS

@@ -18,6 +18,13 @@ from peakgate.readers.reading import Reading
 MOST_UNREAD = 40
 """Sentences that go with a job: what has more is no launch of a training job."""
 
+OWN_MODEL = "; a line `#PEAKGATE model.preset=NAME` or `#PEAKGATE model.hf_config=FOLDER` in it says what is trained"
+HINTS = {
+    ".py": "; for a program give the command that starts it, behind --: -- torchrun {path} …",
+    **dict.fromkeys((".sh", ".bash", ".sbatch", ".slurm"), OWN_MODEL),
+}
+"""What to do with a file that no reader knows, by its ending."""
+
 LONGEST_SENTENCE = 300
 LONGEST_LABEL = 60
 
@@ -33,7 +40,7 @@ def launch_file(path: Path) -> Source:
 
 def _named(path: str, error: str) -> str:
     """The error with the file's name, and what to do with a program."""
-    hint = f"; for a program give the command that starts it, behind --: -- torchrun {path} …" if path.endswith(".py") else ""
+    hint = next((hint.format(path=path) for ending, hint in HINTS.items() if path.endswith(ending)), "")
     return f"{error if path in error else f'{path}: {error}'}{hint}"
 
 

@@ -62,6 +62,15 @@ def write_json(value: Plain, output: Output) -> None:
     write_line(json.dumps(value, ensure_ascii=not is_unicode(sys.stdout), indent=None if output is Output.jsonl else 2))
 
 
+def write_all(values: Sequence[Plain], output: Output) -> None:
+    """Several values on standard output: each on a line of its own, or all as one array."""
+    if output is Output.jsonl:
+        for value in values:
+            write_json(value, output)
+    else:
+        write_json([*values], output)
+
+
 def report(error: PeakgateError, arguments: Sequence[str]) -> int:
     """Shows an error that ended a command: the error object for a program, the readable block for a person. Returns the exit status."""
     from peakgate.client.render.answer import print_error

@@ -8,7 +8,7 @@ from peakgate.client.options import Output
 from peakgate.client.origin import Origin, placed
 from peakgate.client.output import human_console, write_json
 from peakgate.client.render.answer import print_answer, print_error, print_line
-from peakgate.client.render.origin import print_origin, print_warnings
+from peakgate.client.render.origin import print_origin, print_unread, print_warnings
 from peakgate.v1.document import Plain, answer_to_dict
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 from peakgate.v1.prediction_service_pb2 import SuggestResponse
@@ -46,7 +46,7 @@ class Presenter:
         self._show_json(outcome, origin)
         if isinstance(outcome, PeakgateError):
             print_error(self._console, label, outcome)
-            print_warnings(self._console, origin)
+            print_unread(self._console, origin)
         elif self._many and (self._brief or self._output is not Output.table):
             print_line(self._console, label, outcome)
             print_warnings(self._console, origin)

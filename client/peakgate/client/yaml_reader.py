@@ -9,7 +9,7 @@ import yaml
 try:
     from yaml import CSafeLoader as _SafeLoader
 except ImportError:  # a PyYAML that was built without libyaml: slower, the same language
-    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
+    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]  # the same class in Python
 
 
 class YamlError(Exception):

@@ -59,6 +59,10 @@ SHARDING = {
 AUTOCAST = {"amp_bf16": "amp-bf16", "amp_fp16": "amp-fp16", "fp32": "fp32", "amp_fp8": "amp-bf16"}
 
 
+SCRIPTS = ("train.py", "main.py")
+"""The second is its name before release 0.1, and that of mosaicml/examples."""
+
+
 class Composer:
     """The reader."""
 
@@ -71,9 +75,9 @@ class Composer:
         if launch.program == "llmfoundry":
             return len(launch.words) > 1 and launch.words[1].text == "train"
         named = _file(launch)
-        if launch.program != "train.py" or named is None:
+        if launch.program not in SCRIPTS or named is None:
             return False
-        return FOUNDRY in launch.path or _is_foundry(launch.settings_of(named.text, Reading()))
+        return (launch.program == "train.py" and FOUNDRY in launch.path) or _is_foundry(launch.settings_of(named.text, Reading()))
 
     def read(self, launch: Launch) -> Reading:
         """What the launch says."""

@@ -172,6 +172,8 @@ def _sharding(settings: Settings, outside: Settings, kind: str, place: Place | N
         reading.cannot_say("Megatron-LM's plugin of accelerate", place)
     elif kind == accelerate.DDP and place is not None:
         reading.state("parallelism.sharding", "ddp", place)
+    elif outside("config_file") is not None and outside("distributed_type") is None:
+        return "ddp"  # a file that could not be read may say otherwise
     elif isinstance(world := launch.around.get("parallelism.world_size"), int) and world > 1:
         reading.default("parallelism.sharding", "ddp", "torch: DistributedDataParallel")
     return "ddp"

@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from peakgate.readers.arguments import overrides_of
 from peakgate.readers.files import FileError
+from peakgate.readers.finetuners.values import count
 from peakgate.readers.launch import Launch
 from peakgate.readers.megatron_bridge_lora import read_lora, state_formats
+from peakgate.readers.megatron_bridge_nemo import adapts, factory_settings, tunes, warn_of_factory
 from peakgate.readers.megatron_bridge_recipes import Recipe, recipe_of
 from peakgate.readers.megatron_bridge_settings import canonical_of, recipe_settings
 from peakgate.readers.megatron_core.model import GPT
@@ -135,12 +137,17 @@ class MegatronBridgeReader:
         recipe, name, place = _recipe(launch)
         _further_inputs(launch, name, place, reading)
         base = recipe_settings(recipe, Place(kind=DEFAULT, key=f"{WHOSE}'s recipe {recipe.name}" if recipe else WHOSE))
+        if tunes(launch):
+            base = factory_settings(base)
+            warn_of_factory(launch, stated, place, reading)
         options = Options(canonical_of(base.merged(stated)), reading, WHOSE, dropout=None, complete=False)
         options.reading.state("framework.name", "megatron", place)
         _model(options, launch, recipe, name, place, stated)
         _method(options, launch, recipe, name, place, stated)
         described = "model.preset" not in reading.fields and options("hidden_size") is not None
-        read_core(options, GPT, world_of(launch), model=described)
+        _world(stated, reading)
+        world = reading.get("parallelism.world_size")
+        read_core(options, GPT, world if isinstance(world, int) else world_of(launch), model=described)
         state_formats(options)
         if recipe is not None:
             state_own(self.name, options.settings, launch, reading)
@@ -250,6 +257,14 @@ def _model(options: Options, launch: Launch, recipe: Recipe | None, name: str, p
             options.cannot_say("layers that predict further tokens, beside a preset", "mtp_num_layers")
 
 
+def _world(stated: Settings, reading: Reading) -> None:
+    """`trainer.devices` × `trainer.num_nodes` of NeMo 2, whose command starts the processes itself (nemo/collections/llm/api.py)."""
+    devices, nodes = stated("trainer.devices"), stated("trainer.num_nodes")
+    if devices is not None and (each := count(devices)):
+        reading.state("node.gpus", each, devices.place)
+        reading.state("parallelism.world_size", each * max(count(nodes), 1), devices.place)
+
+
 def _method(options: Options, launch: Launch, recipe: Recipe | None, name: str, place: Place, stated: Settings) -> None:
     """pretrain or sft; adapters by the mode, the recipe's name or a `peft` section."""
     flags = launch.arguments.flags if launch.words else Settings()
@@ -257,6 +272,7 @@ def _method(options: Options, launch: Launch, recipe: Recipe | None, name: str, 
     task = words or (recipe.task if recipe else "") or name.lower() or launch.program
     adapters = any(each in task for each in ("peft", "lora", "dora")) and "pretrain" not in task
     if launch.program == "nemo":
+        adapters = adapts(launch, stated)
         task = " ".join(word.text for word in launch.words[2:3]) or task
     fine = adapters or any(each in task for each in ("sft", "finetune"))
     if fine or "pretrain" in task:

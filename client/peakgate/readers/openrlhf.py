@@ -71,6 +71,7 @@ RENAMED = {
     "train_max_tokens_per_gpu": ("train.max_tokens_per_gpu",),
     "enable_ema": ("train.enable_ema",),
     "ref_pretrain": ("ref.model_name_or_path",),
+    "ref_offload": ("ref.offload",),
     "remote_rm_url": ("reward.remote_url",),
     "freezing_actor_steps": ("critic.freezing_steps",),
 }

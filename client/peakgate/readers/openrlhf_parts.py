@@ -74,8 +74,11 @@ def _formats(settings: Settings, reading: Reading) -> None:
 
 
 def _attention(settings: Settings, reading: Reading) -> None:
-    named, switch = settings("attn_implementation"), settings("flash_attn")
-    if named is not None:
+    """Packed samples need FlashAttention: whatever else is asked for, it is switched on (cli/train_*.py: packing_samples)."""
+    named, switch, packing = settings("attn_implementation"), settings("flash_attn"), settings("packing_samples")
+    if packing is not None and on(packing) and (named is None or "flash" not in named.text):
+        say(reading, "attention.implementation", "flash", packing)
+    elif named is not None:
         apply((Row("attn_implementation", "attention.implementation", attention),), settings, reading)
     elif switch is not None and on(switch):
         say(reading, "attention.implementation", "flash", switch)
@@ -115,8 +118,18 @@ def preference(settings: Settings, _: Launch, reading: Reading) -> None:
     reading.default("batch.sequence_length", 2048 if name in ("sft", "pretrain", "distill") else 512, "OpenRLHF (cli: max_len)")
     if name in ("dpo", "kto"):
         reading.default("method.reference", "full", "OpenRLHF (cli/train_dpo.py: ref_model)")
+        _reference_on_the_host(settings, reading)
     if (data := settings("eval_dataset")) is not None and count(settings("micro_train_batch_size")):
         say(reading, "evaluate.micro_batch_size", count(settings("micro_train_batch_size")), data)
+
+
+def _reference_on_the_host(settings: Settings, reading: Reading) -> None:
+    """--ref_offload streams the reference's weights from main memory (utils/deepspeed: get_ds_eval_config, offload_param)."""
+    moved = settings("ref_offload")
+    if moved is not None and on(moved):
+        reading.warnings.append(
+            f"method.reference: the reference's weights stay in main memory, and are counted on the card ({moved.place})"
+        )
 
 
 def kernels(settings: Settings, _: Launch, reading: Reading) -> None:

@@ -26,6 +26,7 @@ from peakgate.readers.plain_flags import (
 )
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
+from peakgate.readers.stated import StatedReader
 from peakgate.readers.switches import switched_on
 from peakgate.readers.trainer import OPTIMIZERS, state_attention
 from peakgate.readers.trainer_settings import settings_of
@@ -57,11 +58,11 @@ class Plain:
     name = "plain"
 
     def recognises(self, launch: Launch) -> bool:
-        """A program with a model, and with a batch or a sequence."""
+        """A program with a model, its own or one that the submitter names beside it, and with a batch or a sequence."""
         if not launch.words or not trains(launch.program) or not trains(_verb(launch)):
             return False
         settings = settings_of(launch, Reading())
-        named = any(settings(name) is not None for name in NAMES)
+        named = any(settings(name) is not None for name in NAMES) or StatedReader().recognises(launch)
         return named and any(settings(name) is not None for name in (*MICRO_BATCHES, *BATCHES, *SEQUENCES))
 
     def read(self, launch: Launch) -> Reading:
@@ -96,7 +97,8 @@ def _compile(settings: Settings, reading: Reading) -> None:
 
 
 def _precision(settings: Settings, reading: Reading) -> None:
-    """A switch of its own is autocast, or FSDP's mixed precision; a format is the parameters'."""
+    """A switch of its own is autocast, or FSDP's mixed precision; a format is the parameters'. Autocast on a GPU that is given no format
+    takes float16 (torch/amp/autocast_mode.py: torch.get_autocast_dtype)."""
     sharded = reading.get("parallelism.sharding") == "fsdp"
     for word in ("bf16", "fp16"):
         if place := switched_on(settings, word):
@@ -113,6 +115,8 @@ def _precision(settings: Settings, reading: Reading) -> None:
             )
         elif found:
             reading.state("precision.recipe", "bf16" if found == "bfloat16" else "fp32", dtype.place)
+    elif place := switched_on(settings, "amp", "use_amp"):
+        _mixed("fp16", place, reading, sharded=sharded)
 
 
 def _mixed(word: str, place: Place, reading: Reading, *, sharded: bool) -> None:

@@ -25,6 +25,8 @@ class Reading:
     """The folder whose config.json the trained model is."""
     own: frozenset[str] = frozenset()
     """Fields that the submitter states in the document's own words, beside the launch."""
+    unreadable: set[str] = field(default_factory=set)
+    """Fields that a setting states in a way that cannot be read: no default stands in for it."""
     program: str = ""
     """The training program as the launch writes it; empty of a config file by itself."""
 
@@ -44,8 +46,9 @@ class Reading:
         self.state(path, stated.value, stated.place)  # type: ignore[arg-type]  # a Stated may hold anything; this one holds a field's value
 
     def default(self, path: str, value: Value, whose: str) -> None:
-        """Notes what a framework does when nothing is said; what is stated wins."""
-        self.state(path, value, Place(kind=DEFAULT, key=whose))
+        """Notes what a framework does when nothing is said; what is stated wins, and what is stated and cannot be read stays open."""
+        if path not in self.unreadable:
+            self.state(path, value, Place(kind=DEFAULT, key=whose))
 
     def cannot_say(self, what: str, place: Place) -> None:
         """Notes something that changes memory and has no field."""
@@ -64,7 +67,8 @@ class Reading:
         for path, stated in other.fields.items():
             self.take(path, stated)
         self.checkpoint = other.checkpoint or self.checkpoint
-        self.warnings += other.warnings
+        self.unreadable |= other.unreadable
+        self.warnings += [each for each in other.warnings if each not in self.warnings]
         self.unread += [each for each in other.unread if each not in self.unread]
 
     def forget_other_models(self, other: Reading) -> None:
@@ -100,6 +104,7 @@ def apply(rows: Iterable[Row], settings: Callable[[str], Stated | None], reading
         try:
             value = row.convert(stated)
         except ValueError as error:
+            reading.unreadable.add(row.path)
             reading.warnings.append(f"{row.path}: {stated.text[:80]!r} cannot be read ({stated.place}): {error}")
             continue
         if value is not None:

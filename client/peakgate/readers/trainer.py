@@ -116,6 +116,8 @@ def state_checkpointing(settings: Settings, reading: Reading) -> None:
 def state_optimizer(settings: Settings, reading: Reading, name: str = "optim") -> None:
     """The optimizer by its name."""
     stated = settings(name)
+    if stated is None and (place := switched_on(settings, "adafactor")):  # a switch of its own before transformers 5
+        stated = Stated("adafactor", place)
     if stated is None:
         return
     row = OPTIMIZERS.get(stated.text.strip().lower().removeprefix("optimizernames."))
@@ -171,9 +173,11 @@ COMMON = ("rms_norm", "rope", "swiglu")
 
 
 def _liger(settings: Settings, reading: Reading) -> None:
-    """Liger's kernels in place of modules, and its loss that holds no logits."""
+    """Liger's kernels in place of modules, and its loss that holds no logits; TRL before 0.29 had a switch for the loss alone."""
     place = switched_on(settings, "use_liger_kernel")
     if place is None:
+        if (alone := switched_on(settings, "use_liger_loss")) is not None:
+            reading.state("loss.implementation", "fused", alone)
         return
     chosen = settings.under("liger_kernel_config")
     model = f"{reading.get('model.preset') or reading.get('model.hf_config')}".lower()[:400]
@@ -188,6 +192,7 @@ BEYOND = {
     "label_smoothing_factor": "label smoothing, whose loss keeps further copies of the logits",
 }
 SWITCHES = {
+    "sharded_ddp": "fairscale's sharding",
     "auto_find_batch_size": "a batch size that is halved until it fits",
     "use_unsloth": "Unsloth's own kernels",
     "use_lisa": "layers that are trained by turns",
@@ -206,5 +211,6 @@ def _beyond(settings: Settings, reading: Reading) -> None:
     if pictures is not None and truth(pictures) is not False:
         reading.cannot_say("pictures among the tokens", pictures.place)
     for key, what in SWITCHES.items():
-        if place := switched_on(settings, key):
-            reading.cannot_say(what, place)
+        stated = settings(key)
+        if stated is not None and truth(stated) is not False and stated.text.strip():
+            reading.cannot_say(what, stated.place)

@@ -28,7 +28,9 @@ NATIVE, ASYNC = "native", "cudaMallocAsync"
 """Allocator backends (torch.cuda.get_allocator_backend); of the second some figures are always 0."""
 
 MAX_TEXT = 200
+"""Characters of a line; a PYTORCH_ALLOC_CONF of all its options is shorter, and three lines leave most of a datagram to the figures."""
 MAX_NUMBER = (1 << 63) - 1
+"""What the service's columns hold."""
 UUID = re.compile(r"(?:GPU-|MIG-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 

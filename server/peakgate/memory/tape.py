@@ -180,7 +180,7 @@ class Tape:
         """Bytes of a step of a kernel's row."""
         base = operands.get(size.name)
         if base is None:
-            elements, own = (operands["x"].rows if size.name == "rows" else self.dims[size.name]), 1  # type: ignore[union-attr]
+            elements, own = (operands["x"].rows if size.name == "rows" else self.dims[size.name]), 1  # type: ignore[union-attr]  # x is no plain size
         else:
             elements, own = base.elements if isinstance(base, Parameter) else base.rows * base.width, base.itemsize
         itemsize = own if size.itemsize is None else self.dims[size.itemsize] if isinstance(size.itemsize, str) else size.itemsize
@@ -220,7 +220,7 @@ class Tape:
             view = step.alias and isinstance(base, Tensor)
             stays = step.name in shapes or step.kept
             known = kept.take() if stays and not view else None
-            storage = base.storage.hold() if view else known or self.allocate(self.size(step.size, sizes), category)  # type: ignore[union-attr]
+            storage = base.storage.hold() if view else known or self.allocate(self.size(step.size, sizes), category)  # type: ignore[union-attr]  # a view is of a tensor
             if stays:
                 kept.keep(storage)
             if step.name in shapes:

@@ -62,7 +62,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One line of the table. `message` is a line for a person; `lower_bytes` the lower end of the need."""
+    """One line of the table. `message` is a line for a person; `lower_bytes` the lower end of the need.
+
+    `keeps_confidence`: the source's class still says how near the figure is; without it the class is X, none.
+    """
 
     reason: str
     kind: Kind

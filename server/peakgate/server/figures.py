@@ -29,6 +29,7 @@ class _Process:
     last_us: int = 0
 
     def take(self, row: PeakRow) -> None:
+        """Takes a row of one source; an import is a sample too."""
         self.allocated_bytes = max(self.allocated_bytes, row.torch_allocated_bytes)
         self.reserved_bytes = max(self.reserved_bytes, row.torch_reserved_bytes)
         if row.source == ACCOUNTING:
@@ -39,6 +40,7 @@ class _Process:
         self.last_us = max(self.last_us, row.last_us)
 
     def lived_with(self, other: _Process) -> bool:
+        """Whether there was a moment at which both were seen."""
         return self.first_us <= other.last_us and other.first_us <= self.last_us
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peakgate.server.store.records import FLAGS, HELPER, IMPORTED
+from peakgate.server.store.records import FLAGS, HELPER
 
 LARGEST_CACHE_RATIO = 1.35
 """Reserved over allocated: 1.26 to 1.35 were printed for full fine-tunes (llama-cookbook issues 41 and 165), so the blocks in use
@@ -43,11 +43,6 @@ class GpuFigures:
     def rests_on(self) -> str:
         """The source of the device peak, and `+torch` where the helper says what of it was in use."""
         return f"{self.source}+{HELPER}" if self.has_helper and self.source != HELPER else self.source
-
-    @property
-    def is_imported(self) -> bool:
-        """Whether no agent looked at the GPU."""
-        return self.source in IMPORTED
 
     @property
     def in_use_bytes(self) -> int:

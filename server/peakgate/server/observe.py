@@ -12,7 +12,7 @@ from peakgate.server.clock import MICROSECONDS
 from peakgate.server.figures import figures_of, worst_of
 from peakgate.server.gpu_figures import GpuFigures
 from peakgate.server.lengths import AtLength
-from peakgate.server.store.records import FLAGS, Attempt, PeakRow
+from peakgate.server.store.records import AGENT, FLAGS, Attempt, PeakRow
 from peakgate.server.subjects import subject_from
 
 NO_PEAKS = "NO_PEAKS"
@@ -66,7 +66,7 @@ def observe(attempt: Attempt, *, model_version: str, received_at: float = math.i
         message=rule.message,
         source=worst.rests_on,
         confidence=worst.confidence if rule.keeps_confidence else "X",
-        origin=ORIGIN_OF_SOURCE.get(worst.source, "agent"),
+        origin=ORIGIN_OF_SOURCE.get(worst.source, AGENT),
         node=worst.node,
         gpu_uuid=worst.gpu_uuid,
         steps_done=evidence.steps_done or 0,

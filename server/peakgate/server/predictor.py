@@ -34,8 +34,8 @@ AWAY = "the database is away or slow: this answer rests on the last calibration 
 UNKNOWN_REQUEST = "the database is away: whether this request_id was answered before could not be looked up"
 NOT_STORED = "this prediction was not stored, because the queue to the database is full: the job cannot be joined to it"
 
-
-RANDOM_BITS = (1 << 76) - 1
+BELOW_THE_VERSION = (1 << 76) - 1
+"""Bits of a UUID that version 7 has like version 4: 12 random ones, the variant, 62 random ones."""
 
 
 def new_name() -> str:
@@ -44,7 +44,7 @@ def new_name() -> str:
     So names sort by their time, and tables whose keys hold one can be partitioned by it (docs/adr/0009-transactions-hold-everything.md).
     """
     milliseconds = time.time_ns() // 1_000_000
-    return f"{PREFIX}{milliseconds << 80 | 7 << 76 | uuid.uuid4().int & RANDOM_BITS:032x}"
+    return f"{PREFIX}{milliseconds << 80 | 7 << 76 | uuid.uuid4().int & BELOW_THE_VERSION:032x}"
 
 
 class Predictor:

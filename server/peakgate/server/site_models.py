@@ -1,4 +1,4 @@
-"""A site's own models: YAML files that PEAKGATE_MODELS names, read once when the service starts."""
+"""A site's own models: YAML files that PEAKGATE_MODELS names, read when the service starts."""
 
 from __future__ import annotations
 

@@ -64,6 +64,17 @@ def test_a_flipped_bit_moves_no_peak_to_another_job(tmp_path: Path, seed: int) -
     assert all(row in ROWS for row in what_is_left(path))
 
 
+@pytest.mark.parametrize("place", [3, 45], ids=["magic", "schema"])
+def test_a_spool_with_a_wrong_bit_where_it_begins_is_still_a_spool(tmp_path: Path, place: int) -> None:
+    """It is damaged, and no other program's file: put aside, and the watch goes on."""
+    path = a_file(tmp_path)
+    content = bytearray(path.read_bytes())
+    content[place if place < 16 else content.index(b"CREATE TABLE peaks") + 14] ^= 0x80
+    path.write_bytes(content)
+    assert what_is_left(path) == []
+    assert list(tmp_path.glob("agent.db.damaged-*"))
+
+
 def test_a_flipped_bit_in_a_value_costs_its_row_only(tmp_path: Path) -> None:
     """SQLite takes such a file for whole; the row's checksum does not."""
     path = a_file(tmp_path)

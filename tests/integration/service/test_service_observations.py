@@ -40,7 +40,7 @@ async def report(service: Any, prediction: str, *rows: Mapping[str, object]) -> 
 
 async def end(service: Any, prediction: str, event: str = "finished", **fields: object) -> None:
     """The job's end."""
-    request = telemetry_pb.ReportJobEventRequest(cluster="c", job="7", prediction=prediction, event=event, **fields)  # type: ignore[arg-type]
+    request = telemetry_pb.ReportJobEventRequest(cluster="c", job="7", prediction=prediction, event=event, **fields)  # type: ignore[arg-type]  # protobuf checks the types
     await service.telemetry.ReportJobEvent(request)
 
 

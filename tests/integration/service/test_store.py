@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from hypothesis import HealthCheck, given, settings
@@ -20,10 +19,9 @@ from tests.unit.server.stored import a_prediction
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store import engine as engine_module
 from peakgate.server.store import migrate, predictions
-from peakgate.server.store.engine import open_engine, refuse_network_file_system
-from peakgate.server.store.migrate import configuration, upgrade
+from peakgate.server.store.engine import open_engine, refuse_network_file_system, sqlite_file
+from peakgate.server.store.migrate import upgrade
 from peakgate.server.store.records import EventRow, PeakRow
-from peakgate.server.store.session import Sessions
 from peakgate.server.store.sql import SqlStore, open_store
 from peakgate.server.store.tables import metadata, peaks
 
@@ -109,7 +107,8 @@ def test_a_local_disk_below_a_network_mount_is_taken(tmp_path: Path) -> None:
     """The deepest mount decides; a mount whose name only begins alike does not count."""
     (tmp_path / "local").mkdir()
     mounts = f"server:/ {tmp_path} nfs4 rw 0 0\ndisk {tmp_path}/local ext4 rw 0 0\nserver:/ {tmp_path}/loc nfs rw 0 0\n"
-    refuse_network_file_system(tmp_path / "local" / "store.sqlite3", mounts)
+    path = tmp_path / "local" / "store.sqlite3"
+    assert sqlite_file(f"sqlite:///{path}", mounts=mounts) == path
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://host/name", "no url"])
@@ -187,15 +186,11 @@ def test_peaks_by_phase_are_merged_figure_by_figure(store: SqlStore, database: D
 
 def test_a_database_of_the_first_version_keeps_its_peaks(database: Database) -> None:
     """An upgrade adds the new columns to rows that are there."""
-    engine = open_engine(database.url)
-    with Sessions(engine).writing() as connection:
-        config = configuration()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+    database.upgrade_to("0001")
+    with database.connected() as connection:
         names = [column.name for column in peaks.columns if column.name not in NEW_IN_0002]
         row = {name: getattr(a_peak(), name) for name in names}
         connection.execute(text(f"INSERT INTO peaks ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"), row)
-    engine.dispose()
     upgrade(database.url)
     names = [column.name for column in peaks.columns]
     assert database.rows(f"SELECT {', '.join(names)} FROM peaks") == [tuple(getattr(a_peak(), name) for name in names)]
@@ -268,12 +263,8 @@ def test_the_list_of_ended_attempts_stays_short(store: SqlStore, database: Datab
 
 def test_an_upgrade_lists_what_had_ended(database: Database) -> None:
     """Attempts that the version before had not learned from are found; the applied one and the running one are not."""
-    engine = open_engine(database.url)
-    with Sessions(engine).writing() as connection:
-        config = configuration()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0003")
-    store = SqlStore(engine)
+    database.upgrade_to("0003")
+    store = SqlStore(open_engine(database.url))
     store.add_predictions([a_prediction(f"predictions/{number}") for number in range(4)])
     store.merge_peaks([a_peak(prediction=f"predictions/{number}", ended=number % 2) for number in range(4)])
     store.add_event(EventRow(cluster="c", job="1", restart=0, prediction="predictions/2", event="failed", event_us=9, exit_code=1))

@@ -8,15 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from alembic import command
 from sqlalchemy import text
 from tests.databases import Database
 from tests.unit.server.stored import a_prediction
 
-from peakgate.server.store.engine import open_engine
-from peakgate.server.store.migrate import configuration
 from peakgate.server.store.records import EventRow
-from peakgate.server.store.session import Sessions
 from peakgate.server.store.sql import SqlStore, open_store
 
 NODES_AND_SCHEDULER = (
@@ -76,11 +72,8 @@ def test_the_state_is_that_of_the_newest_attempt(store: SqlStore) -> None:
 
 def test_an_older_database_keeps_its_observations(database: Database) -> None:
     """What was learned with an upper end was exact, without one a lower one; what was kept out says nothing."""
-    engine = open_engine(database.url)
-    with Sessions(engine).writing() as connection:
-        config = configuration()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+    database.upgrade_to("0001")
+    with database.connected() as connection:
         connection.execute(text("INSERT INTO jobs VALUES ('d', :body)"), {"body": zlib.compress(b"")})
         names = "prediction, created_us, job_digest, job_name, verdict, group_name, required_bytes, device_bytes, bound_bytes, total_bytes"
         values = "'predictions/0', 0, 'd', '', '', 'g', 1, 1, 1, 1, '1', '1', :answer, 'finished'"
@@ -92,7 +85,6 @@ def test_an_older_database_keeps_its_observations(database: Database) -> None:
             row = {"job": job, "upper": upper, "learned": learned, "reason": reason}
             fields = "'predictions/0', :job, 0, 60, 50, 40, :upper, 1, 1, :learned, :reason, ''"
             connection.execute(text(f"INSERT INTO observations VALUES ({fields})"), row)
-    engine.dispose()
     store = open_store(database.url)
     found = store.prediction("predictions/0")
     store.close()

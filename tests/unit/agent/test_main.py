@@ -49,7 +49,7 @@ def started(*, before: str = "", simulate: str = "nowhere", transport: str = "un
 def an_options(folder: Path, **changes: object) -> Options:
     """Options that make sense, but for the changes."""
     values: dict[str, object] = {"server": "127.0.0.1:1", "node": "n", "cluster": "alpha", "spool": folder / "agent.db"}
-    return Options(**values | changes)  # type: ignore[arg-type]
+    return Options(**values | changes)  # type: ignore[arg-type]  # each test changes what it is about
 
 
 @pytest.mark.parametrize(

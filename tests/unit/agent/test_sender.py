@@ -174,6 +174,8 @@ async def test_what_is_urgent_is_sent_at_once(spool: Spool, make: Make) -> None:
     stop.set()
     wake.set()
     await running
+    assert [peak.ended for batch in transport.batches for peak in batch.peaks] == [True]
+    assert spool.waiting() == 0
 
 
 async def test_the_pause_that_an_answer_asks_for_is_kept(spool: Spool, make: Make) -> None:

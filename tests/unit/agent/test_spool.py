@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.agent.builders import GIB, START, a_key, a_row, an_event, with_pid
 
-from peakgate.agent.peaks import Allocator, Flag, PeakRow
+from peakgate.agent import spool_sql as sql
+from peakgate.agent.peaks import Allocator, Flag, PeakKey, PeakRow
 from peakgate.agent.spool import Spool, SpooledPeak
 from peakgate.v1.allocator_report import PhaseReport
+
+COLUMNS_OF_VERSION = {
+    3: "cluster boot_id gpu_uuid job restart prediction pid pid_start_ticks source step gpu_name gpu_total_bytes peak_bytes peak_time "
+    "first_time last_time samples gaps flags ended uid longest_gap_seconds xid allocated_bytes reserved_bytes retries ooms steps_done "
+    "longest_sequence phases",
+}
 
 
 @pytest.fixture
@@ -84,7 +91,9 @@ def test_duplicates_and_disorder_change_nothing(tmp_path_factory: pytest.TempPat
 @given(history=histories)
 def test_a_row_holds_the_maximum_of_its_history(tmp_path_factory: pytest.TempPathFactory, history: list[PeakRow]) -> None:
     """The peak is the highest one, its time the first at which it was reached, the span covers all, flags are united."""
-    for row in merged(tmp_path_factory.mktemp("spool"), history):
+    found = merged(tmp_path_factory.mktemp("spool"), history)
+    assert {row.key for row in found} == {row.key for row in history}
+    for row in found:
         own = [other for other in history if other.key == row.key]
         want = max(own, key=lambda other: (other.peak_bytes, -other.peak_time))
         assert (row.peak_bytes, row.peak_time) == (want.peak_bytes, want.peak_time)
@@ -174,7 +183,7 @@ def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_nothing_half_done(spool: Spool) -> None:
     """The rows of a call are in the spool together or not at all."""
-    broken = replace(with_pid(a_row(), 2), gpu_name=object())  # type: ignore[arg-type]
+    broken = replace(with_pid(a_row(), 2), gpu_name=object())  # type: ignore[arg-type]  # what SQLite cannot store
     with pytest.raises(Exception, match="type 'object' is not supported"):
         spool.put(rows=[a_row(), broken])
     assert rows(spool) == []
@@ -277,3 +286,25 @@ def test_a_spool_of_another_version_is_put_aside(tmp_path: Path) -> None:
     assert spool.waiting() == 1
     spool.close()
     assert [found.name for found in tmp_path.glob("agent.db.damaged-*")] == [f"agent.db.damaged-{int(START)}"]
+
+
+def test_every_field_of_a_row_is_a_column_that_merges() -> None:
+    """A new one that is forgotten would be lost on its way to the service, or stay as it was first seen."""
+    names = [field.name for kind in (PeakKey, PeakRow, Allocator) for field in fields(kind) if field.name not in {"key", "allocator"}]
+    assert sorted(names) == sorted((*sql.KEY_COLUMNS, *sql.DATA_COLUMNS))
+    assert [name for name in sql.DATA_COLUMNS if f" {name} = " not in sql.MERGE] == []
+
+
+def test_a_new_column_is_a_new_version() -> None:
+    """A file with other columns is put aside because its version says so."""
+    assert " ".join((*sql.KEY_COLUMNS, *sql.DATA_COLUMNS)) == COLUMNS_OF_VERSION[sql.SCHEMA_VERSION]
+
+
+def test_what_has_not_ended_is_known_also_after_it_was_acknowledged(spool: Spool) -> None:
+    """As it was last put; an end takes it away."""
+    spool.put(rows=[a_row(peak_bytes=5), with_pid(a_row(), 7)])
+    spool.acknowledge(everything(spool))
+    spool.put(rows=[a_row(peak_bytes=9)])
+    assert sorted((row.key.pid, row.peak_bytes) for row in spool.alive()) == [(7, GIB), (4242, 9)]
+    spool.put(rows=[with_pid(a_row(ended=True), 7)])
+    assert [row.key.pid for row in spool.alive()] == [4242]

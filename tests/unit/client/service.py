@@ -51,7 +51,7 @@ def an_answer(**fields: object) -> PredictResponse:
     )
     answer.peak.required_bytes, answer.peak.bound_bytes, answer.peak.coverage = 117 * GB, 120 * GB, 0.95
     answer.suggestions[0].changes["attention.implementation"].string_value = "flash"
-    answer.MergeFrom(PredictResponse(**fields))  # type: ignore[arg-type]
+    answer.MergeFrom(PredictResponse(**fields))  # type: ignore[arg-type]  # protobuf checks the types
     return answer
 
 

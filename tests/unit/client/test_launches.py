@@ -120,6 +120,7 @@ def test_what_nobody_knows_says_what_was_tried(tmp_path: Path) -> None:
     assert "none of toy" in message
     script = error_in(source_of(written(tmp_path, "python other.py\n", "job.sh")))
     assert (script.reason, "other.py is none of toy" in script.message) == ("LAUNCH_UNKNOWN", True)
+    assert "a line `#PEAKGATE model.preset=NAME`" in script.message
     assert "none of toy" in error_in(source_of(command=("python", "other.py"))).message
     assert "behind --: -- torchrun" in error_in(source_of(written(tmp_path, "import os\nprint(1, [)\n", "other.py"))).message
 

@@ -52,11 +52,21 @@ FAMILY_SIZES: dict[str, dict[str, int]] = {
 }
 """What a block needs beside the common sizes."""
 
+CONFIG: dict[str, object] = {
+    "model_type": "llama",
+    "num_hidden_layers": 2,
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "intermediate_size": 96,
+    "vocab_size": 100,
+}
+"""The config.json of a small Llama."""
+
 
 def a_transformer(block: str = "llama", **sizes: int | bool) -> Transformer:
     """A small model of a family: 3 layers, hidden size 64, 8 heads, 96 inside the feed-forward part, 250 words."""
     common = {"layers": 3, "hidden_size": 64, "heads": 8, "ffn_hidden_size": 96, "vocab_size": 250}
-    return Transformer(block=block, **{**common, **FAMILY_SIZES.get(block, {}), **sizes})  # type: ignore[arg-type]
+    return Transformer(block=block, **{**common, **FAMILY_SIZES.get(block, {}), **sizes})  # type: ignore[arg-type]  # fields of Transformer
 
 
 LATENT = MultiHeadLatentAttention(q_lora_rank=0, kv_lora_rank=16, qk_rope_head_dim=4, qk_nope_head_dim=8, v_head_dim=8)

@@ -89,7 +89,7 @@ def activations(prediction: Prediction) -> int:
 
 def layer_bytes(**changes: object) -> int:
     """Bytes that autograd keeps for one layer of the textbook job."""
-    return predict(textbook_job(**changes)).saved_activation_bytes_per_layer  # type: ignore[arg-type]
+    return predict(textbook_job(**changes)).saved_activation_bytes_per_layer  # type: ignore[arg-type]  # the changes that textbook_job takes
 
 
 def plan_of(job: Job) -> Plan:
@@ -127,7 +127,7 @@ def kept_by_block(block: Block, job: Job) -> int:
 def with_model(job: Job, **changes: object) -> Job:
     """The job with other dimensions."""
     assert job.model.transformer is not None
-    return replace(job, model=Model(transformer=replace(job.model.transformer, **changes)))  # type: ignore[arg-type]
+    return replace(job, model=Model(transformer=replace(job.model.transformer, **changes)))  # type: ignore[arg-type]  # fields of Transformer
 
 
 FLOPS_ALONE = Card(flops=1e12, memory_bandwidth=1e30, inside_node=1e30, between_nodes=1e30, to_host=1e30)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.unit.memory.builders import a_job, a_transformer
+from tests.unit.memory.builders import CONFIG, a_job, a_transformer
 
 from peakgate.memory.catalog.models import MODELS, ModelSpec, all_models, find_model, set_site_models
 from peakgate.memory.catalog.site import site_model
@@ -14,14 +14,6 @@ from peakgate.memory.predict import predict
 from peakgate.memory.prediction import JobError
 
 LLAMA = a_transformer("llama")
-CONFIG = {
-    "model_type": "llama",
-    "num_hidden_layers": 2,
-    "hidden_size": 64,
-    "num_attention_heads": 4,
-    "intermediate_size": 96,
-    "vocab_size": 100,
-}
 
 
 @pytest.fixture(autouse=True)

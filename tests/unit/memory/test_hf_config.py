@@ -150,7 +150,7 @@ def test_a_multimodal_config_is_read_at_its_text() -> None:
 
 def test_the_pattern_of_layers_is_the_configs_own() -> None:
     """Every second layer global."""
-    text = {**GEMMA3["text_config"], "layer_types": ["sliding_attention", "full_attention"] * 17}  # type: ignore[dict-item]
+    text = {**GEMMA3["text_config"], "layer_types": ["sliding_attention", "full_attention"] * 17}  # type: ignore[dict-item]  # the values of the example are of every type
     architecture = describe(Model(hf_config={**GEMMA3, "text_config": text})).architecture
     assert architecture is not None
     assert architecture.pattern == ("local", "global")

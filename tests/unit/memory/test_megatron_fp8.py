@@ -101,4 +101,4 @@ def test_weights_may_be_8_bit_themselves(gpu: str, saved: int) -> None:
 )
 def test_what_is_not_counted_is_undecided(precision: Fields, fields: dict[str, object], want: str) -> None:
     """Each part by its name."""
-    assert any(want in note for note in answer(precision, **fields).undecided)  # type: ignore[arg-type]
+    assert any(want in note for note in answer(precision, **fields).undecided)  # type: ignore[arg-type]  # the changes that answer takes

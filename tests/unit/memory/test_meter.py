@@ -7,7 +7,7 @@ from peakgate.memory.meter import High, Meter
 
 def a_meter(**settings: object) -> Meter:
     """A meter that rounds to tens."""
-    meter = Meter(lambda nbytes: -(-nbytes // 10) * 10, **settings)  # type: ignore[arg-type]
+    meter = Meter(lambda nbytes: -(-nbytes // 10) * 10, **settings)  # type: ignore[arg-type]  # settings of Meter
     meter.enter("forward")
     return meter
 

@@ -132,7 +132,7 @@ def test_an_engine_takes_its_share_of_the_card() -> None:
     base = a_job({"method.name": "grpo", "gpu.memory_bytes": 80 * GB})
 
     def generating(**fields: bool | float) -> Prediction:
-        generation = Generation(**{"colocated": True, "memory_fraction": 0.4, **fields})  # type: ignore[arg-type]
+        generation = Generation(**{"colocated": True, "memory_fraction": 0.4, **fields})  # type: ignore[arg-type]  # fields of Generation
         return predict(replace(base, method=replace(base.method, generation=generation)))
 
     awake, asleep = generating(sleep=False), generating(sleep=True)

@@ -15,7 +15,7 @@ ADAPTERS = Lora(rank=4, targets=("q_proj", "v_proj"), adapter_dtype="bfloat16")
 
 def lora(**fields: str | float | bool) -> Lora:
     """Adapters on queries and values in bfloat16, with more said of them."""
-    return Lora(rank=4, targets=("q_proj", "v_proj"), adapter_dtype="bfloat16", **fields)  # type: ignore[arg-type]
+    return Lora(rank=4, targets=("q_proj", "v_proj"), adapter_dtype="bfloat16", **fields)  # type: ignore[arg-type]  # fields of Lora
 
 
 def test_dropout_before_adapters_is_kept() -> None:

@@ -156,3 +156,9 @@ def test_what_no_field_says_is_unread(more: str) -> None:
     """Whole sections as well as single keys; what is switched off is not there."""
     assert len(config(BASE + more).unread) == 1
     assert config(BASE + "relora: false\nunfrozen_parameters: []\nfp8:\n").unread == []
+
+
+def test_processes_of_the_command() -> None:
+    """`--num-processes` is handed on to accelerate."""
+    found = command("axolotl train a.yaml --num-processes 4", {"a.yaml": "base_model: m/m\nmicro_batch_size: 1\n"})
+    assert found.get("parallelism.world_size") == 4

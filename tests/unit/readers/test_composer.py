@@ -12,6 +12,7 @@ from peakgate.readers.composer import ROWS, Composer
 from peakgate.readers.composer_models import SIZES
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.launch import Launch
+from peakgate.readers.read import UnreadableError, read_command
 from peakgate.readers.settings import Settings
 
 FILE = (
@@ -120,3 +121,12 @@ def test_a_file_inside_a_container_is_unread() -> None:
     found = Composer().read(launch)
     assert document(found)["batch.sequence_length"] == 2048
     assert len(found.unread) == 1
+
+
+def test_the_scripts_earlier_name() -> None:
+    """`main.py`, where its file is LLM Foundry's."""
+    file = "max_seq_len: 2048\nmodel: {name: mpt_causal_lm, d_model: 64, n_heads: 2, n_layers: 2, vocab_size: 100}\n"
+    found = read_command("composer -n 2 main.py y.yaml", GivenFiles({"y.yaml": file}))
+    assert (found.format, found.get("batch.sequence_length")) == ("composer", 2048)
+    with pytest.raises(UnreadableError):
+        read_command("composer -n 2 main.py y.yaml", GivenFiles({"y.yaml": "a: 1\n"}))

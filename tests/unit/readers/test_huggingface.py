@@ -8,7 +8,7 @@ from tests.unit.readers.trainer_launch import a_launch
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.huggingface import HuggingFace
 from peakgate.readers.place import DEFAULT
-from peakgate.readers.read import read_file
+from peakgate.readers.read import read_command, read_file
 from peakgate.readers.reading import Reading
 
 BASE = "train.py --model_name_or_path meta-llama/Llama-3.1-8B --per_device_train_batch_size 2 --output_dir out"
@@ -148,6 +148,15 @@ def test_a_missing_config_leaves_the_answer_open() -> None:
     """What DeepSpeed is told decides, so that nothing is sure without its file."""
     found = read("--deepspeed gone.json")
     assert len(found.warnings) == len(found.unread) == 1
+
+
+def test_a_missing_file_of_accelerate_says_no_sharding() -> None:
+    """It is told once, leaves the answer open, and is not taken for plain data parallelism."""
+    text = "accelerate launch --config_file elsewhere.yaml --num_processes 8 run_clm.py --model_name_or_path gpt2 --block_size 512"
+    found = read_command(text, GivenFiles({}))
+    assert found.get("parallelism.sharding") is None
+    assert found.unread == ["what elsewhere.yaml says (--config_file)"]
+    assert [each.partition(" ")[0] for each in found.warnings] == ["elsewhere.yaml"]
 
 
 def test_buckets_that_are_auto_follow_the_models_width() -> None:
@@ -347,3 +356,11 @@ def test_accelerates_own_loops_are_no_trainer() -> None:
     """run_clm_no_trainer.py and its like."""
     found = READER.read(a_launch(f"python run_clm_no_trainer.py {BASE.partition(' ')[2]}"))
     assert str(found.fields["framework.name"].place) == "default of scripts of accelerate"
+
+
+def test_switches_of_earlier_trainers() -> None:
+    """--adafactor is an optimizer, --sharded_ddp fairscale's, which is not counted."""
+    found = read("--adafactor --sharded_ddp zero_dp_2")
+    assert found.get("optimizer.name") == "adafactor"
+    assert found.unread == ["fairscale's sharding (--sharded_ddp)"]
+    assert read("--sharded_ddp ''").unread == []

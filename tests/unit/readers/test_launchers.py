@@ -148,7 +148,7 @@ def test_flags_of_a_launcher_are_kept() -> None:
         ),
         ("--gres=gpu:8\n--constraint=h200", "torchrun --nproc_per_node 8", world(8) | {"gpu.type": "h200-141gb"}),
         ("--gres=gpu:8\n-C a100&80gb", "torchrun --nproc_per_node 8", world(8) | {"gpu.type": "a100-80gb"}),
-        ("--gres=gpu:8", "torchrun --nproc_per_node 2", world(2, 8, 8)),
+        ("--gres=gpu:a100:8\n-C a100_80", "torchrun --nproc_per_node 8", world(8) | {"gpu.type": "a100-80gb"}),
         ("--gres=gpu:4\n--ntasks=1", "python", {"gpu.count": 4, "node.gpus": 4}),
         (
             "--gres=gpu:4\n-N 2",
@@ -168,6 +168,24 @@ def test_slurm_lines(lines: str, command: str, want: dict[str, object]) -> None:
     (launch,) = launches(script, name="job.sbatch")
     assert fields(launch) == want
     assert launch.around.warnings == []
+
+
+def test_a_launch_on_a_part_of_its_allocation_is_judged_on_that_part() -> None:
+    """Both places are named."""
+    (launch,) = launches("#!/bin/bash\n#SBATCH --gres=gpu:8\n\ntorchrun --nproc_per_node 2 train.py\n", name="job.sbatch")
+    assert fields(launch) == world(2, 8)
+    (warning,) = launch.around.warnings
+    assert warning.startswith(
+        "gpu.count: 8 are asked for (job.sbatch:2 --gres), and 2 processes use one each (job.sbatch:4 --nproc_per_node)"
+    )
+
+
+@pytest.mark.parametrize("lines", ["#SBATCH --gres=gpu:8\n#SBATCH -C a100\n", "#SBATCH --gres=gpu:a100:8\n#SBATCH -C a100\n"])
+def test_a_card_of_two_sizes_is_a_warning(lines: str) -> None:
+    """Told once, whether the request or the constraint names it."""
+    (launch,) = launches(f"#!/bin/bash\n{lines}\ntorchrun --nproc_per_node 8 train.py\n", name="job.sbatch")
+    (warning,) = launch.around.warnings
+    assert "may be a100-40gb or a100-80gb" in warning
 
 
 def test_options_of_sbatch_win_over_its_lines() -> None:

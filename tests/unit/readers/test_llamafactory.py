@@ -180,3 +180,10 @@ def test_a_script_that_many_projects_have(words: str, want: bool) -> None:
     given = {"a.yaml": BASE}
     launch = next(launches_of_command(words, GivenFiles(given)))
     assert LlamaFactory().recognises(launch) is want
+
+
+def test_a_length_that_cannot_be_read_is_no_default() -> None:
+    """What is stated and is no number stays open."""
+    found = config("model_name_or_path: m/m\nstage: sft\nfinetuning_type: full\ntemplate: qwen\ndataset: d\ncutoff_len: 4k\n")
+    assert found.get("batch.sequence_length") is None
+    assert any("'4k' cannot be read" in each for each in found.warnings)

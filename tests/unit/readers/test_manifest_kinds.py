@@ -7,6 +7,9 @@ import re
 import pytest
 from tests.unit.readers.manifest import TRAIN, around, launch_of, launches
 
+from peakgate.readers.files import GivenFiles
+from peakgate.readers.read import read_file
+
 POD = f"spec: {{containers: [{{name: pytorch, {TRAIN.replace(': [', ': [')}, resources: {{limits: {{nvidia.com/gpu: 8}}}}}}]}}"
 WORKER = POD.replace(TRAIN, "command: [/usr/sbin/sshd, -De]")
 LAUNCHER = "spec: {containers: [{name: launcher, command: [mpirun, -np, '16', python, train.py]}]}"
@@ -182,3 +185,34 @@ def test_a_patch_of_another_job_is_left_out() -> None:
     """The initializer's node is not the trainer's."""
     patch = PATCHES["podTemplateOverrides"].replace("name: node", "name: model-initializer") % f"{{{PATCH}}}"
     assert launch_of(TRAIN_JOB + f"  podTemplateOverrides: {patch}\n" + RUNTIME).around.get("gpu.type") == "l4-24gb"
+
+
+UNMOUNTED = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: configs}
+data:
+  lora.yaml: "base_model: m/m\\nmicro_batch_size: 3\\n"
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: a}
+spec:
+  trainer: {numNodes: 1, command: [axolotl, train, /cfg/lora.yaml], resourcesPerNode: {limits: {nvidia.com/gpu: 1}}}
+"""
+OTHER_MAP = """
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: others}
+data: {lora.yaml: "base_model: n/n"}
+"""
+
+
+def test_a_config_map_that_a_runtime_elsewhere_mounts_is_found_by_its_keys_name() -> None:
+    """With a warning; of two maps with the key neither is taken."""
+    found = read_file("job.yaml", GivenFiles({"job.yaml": UNMOUNTED}))
+    assert (found.get("model.preset"), found.get("batch.micro_batch_size")) == ("m/m", 3)
+    assert any(each.startswith("/cfg/lora.yaml: no volume of the file mounts it; the config map configs") for each in found.warnings)
+    of_two = read_file("job.yaml", GivenFiles({"job.yaml": UNMOUNTED + OTHER_MAP}))
+    assert of_two.get("model.preset") is None

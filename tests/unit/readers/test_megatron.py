@@ -32,6 +32,7 @@ def fields(flags: str, world: int | None = None, program: str = "pretrain_gpt.py
         (f"{LLAMA} --qk-layernorm", "qwen3"),
         ("--squared-relu --position-embedding-type rope", "nemotron"),
         ("--use-rotary-position-embeddings", "nemotron"),
+        ("--position-embedding-type alibi --embed-layernorm", "bloom"),
         (f"{LLAMA} --num-experts 8", "mixtral"),
         (f"{LLAMA} --num-experts 8 --qk-layernorm", "qwen3_moe"),
         (f"{LLAMA} --num-experts 8 --multi-latent-attention", "deepseek_v2"),

@@ -134,6 +134,31 @@ def test_nemo_2_has_its_own_paths() -> None:
     assert found["method.name"] == "pretrain"
 
 
+def test_nemo_2_starts_its_processes_itself() -> None:
+    """trainer.devices × trainer.num_nodes is the world, of which the accumulation follows."""
+    words = (
+        "nemo llm pretrain --factory llama3_8b trainer.num_nodes=2 trainer.devices=8 data.micro_batch_size=1 data.global_batch_size=128 "
+        "trainer.strategy.tensor_model_parallel_size=2 trainer.strategy.context_parallel_size=4"
+    )
+    found = values(read(MegatronBridgeReader(), a_launch(words)))
+    want = {"parallelism.world_size": 16, "node.gpus": 8, "batch.gradient_accumulation_steps": 64}
+    assert {path: found.get(path) for path in want} == want
+
+
+def test_nemo_2_fine_tunes_by_factories_of_its_own() -> None:
+    """Adapters unless they are switched off; degrees of a recipe for pretraining are not taken, and what nobody says stays open."""
+    words = "nemo llm finetune --factory llama31_70b trainer.num_nodes=4 trainer.devices=8"
+    open_ones = read(MegatronBridgeReader(), a_launch(words))
+    assert (open_ones.get("lora.method"), open_ones.get("batch.sequence_length")) == ("lora", 2048)
+    assert (
+        "the factory's own tensor_model_parallel_size, pipeline_model_parallel_size, peft.dim, peft.target_modules" in open_ones.unread[0]
+    )
+    degrees = "trainer.strategy.tensor_model_parallel_size=8 trainer.strategy.pipeline_model_parallel_size=4"
+    whole = read(MegatronBridgeReader(), a_launch(f"{words} peft=none {degrees}"))
+    assert (whole.unread, whole.get("lora.method"), whole.get("parallelism.context")) == ([], None, None)
+    assert (whole.get("parallelism.virtual_pipeline"), whole.get("batch.gradient_accumulation_steps")) == (None, 128)
+
+
 KEYS = st.sampled_from(
     [
         "model.num_layers",

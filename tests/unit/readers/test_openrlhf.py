@@ -63,3 +63,19 @@ def test_an_engine_on_the_actors_cards() -> None:
     assert shared.get("method.generation.mode") == "colocated"
     assert (shared.get("method.generation.memory_fraction"), shared.get("method.generation.sleep")) == (0.4, True)
     assert apart.get("method.generation.mode") == "separate"
+
+
+@pytest.mark.parametrize("flag", ["--ref_offload", "--ref.offload"])
+def test_a_reference_in_main_memory_is_a_warning(flag: str) -> None:
+    """It is counted on the card."""
+    (warning,) = command(f"{OLD.replace('train_sft', 'train_dpo')} {flag}").warnings
+    assert warning.startswith("method.reference: the reference's weights stay in main memory")
+
+
+@pytest.mark.parametrize(
+    ("flags", "want"),
+    [("--bf16 --packing_samples", "flash"), ("--packing_samples --attn_implementation eager", "flash"), ("--bf16", "eager")],
+)
+def test_packed_samples_switch_flash_attention_on(flags: str, want: str) -> None:
+    """As its programs do, with a warning."""
+    assert command(f"{OLD} {flags}").get("attention.implementation") == want

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.unit.readers.trainer_launch import a_launch
 
+from peakgate.readers.files import GivenFiles
 from peakgate.readers.plain import Plain
+from peakgate.readers.read import UnreadableError, read_file
 from peakgate.readers.reading import Reading
 
 READER = Plain()
@@ -25,6 +27,8 @@ def read(flags: str) -> Reading:
         ("--dtype float32", "fp32"),
         ("--bf16 --fsdp", "fsdp-bf16"),
         ("--precision 16", None),
+        ("--amp", "amp-fp16"),
+        ("--amp --dtype bfloat16", "bf16"),
         ("--bf16 False", None),
     ],
 )
@@ -86,3 +90,13 @@ def test_a_loop_under_accelerate_is_placed_by_it() -> None:
 def test_a_tool_that_does_something_else_is_not_known(verb: str, want: bool) -> None:
     """By the word behind it."""
     assert READER.recognises(a_launch(f"tool {verb} --model gpt2 --max_length 2048")) is want
+
+
+def test_a_model_that_the_submitter_names_beside_the_launch_is_enough() -> None:
+    """The flags of a script of one's own are read as soon as a line says what it trains."""
+    text = "#!/bin/bash\n#PEAKGATE model.preset=gpt2-xl\ntorchrun --nproc_per_node 4 train.py --batch-size 4 --seq-len 2048 --n_layer 48\n"
+    found = read_file("job.sh", GivenFiles({"job.sh": text}))
+    want = {"model.preset": "gpt2-xl", "batch.micro_batch_size": 4, "batch.sequence_length": 2048, "parallelism.world_size": 4}
+    assert {path: found.get(path) for path in want} == want
+    with pytest.raises(UnreadableError):
+        read_file("job.sh", GivenFiles({"job.sh": text.replace("#PEAKGATE", "#")}))

@@ -89,6 +89,8 @@ def test_a_script_is_known_by_its_name_or_first_line(path: str, text: str, want:
         ("P=a.tar.gz", "${P%%.*}", ["a"]),
         ("P=a-b-c", "${P//-/_}", ["a_b_c"]),
         ("P=a-b-c", "${P/-/_}", ["a_b-c"]),
+        (f"P='--fp16 --data $D {'--x ' * 200}--fp16'", "${P//--fp16/--bf16}", ["--bf16", "--data", "$D", *["--x"] * 200, "--bf16"]),
+        ('P="--fp16 --data $UNSET"', "${P//--fp16/--bf16}", ["--bf16", "--data", "$UNSET"]),
         ("P=abcdef", "${P:2:3}", ["cde"]),
         ("P=abc", "${P^^} ${P^}", ["ABC", "Abc"]),
         ("P=ABC", "${P,,}", ["abc"]),

@@ -161,7 +161,8 @@ def test_nothing_stumbles(settings: Settings, words: list[str]) -> None:
 def test_references_that_go_round_end() -> None:
     """`${a}` that means itself."""
     text = "model:\n  _component_: torchtune.models.llama2.llama2_7b\nbatch_size: ${b}\nb: ${batch_size}\n"
-    Torchtune().read(launch_of_file("x.yaml", text))
+    reading = Torchtune().read(launch_of_file("x.yaml", text))
+    assert reading.get("batch.micro_batch_size") is None
 
 
 def test_a_command_without_end_is_read_in_seconds() -> None:

@@ -74,6 +74,7 @@ def test_what_is_not_recognised(command: str) -> None:
         ("--loss_type nll", "full", "amp-bf16", "full"),
         ("--loss_type chunked_nll", "full", "amp-bf16", "chunked"),
         ("--use_liger_kernel", "full", "amp-bf16", "fused"),
+        ("--use_liger_loss", "full", "amp-bf16", "fused"),
     ],
 )
 def test_defaults_follow_the_version_that_the_arguments_show(

@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.unit.memory.builders import CONFIG
 
 from peakgate.server.site_models import FIELDS, SiteModelError, load_site_models
 
@@ -18,14 +19,6 @@ GOOD = """
   parameters: 82752
   source: the training team
 """
-CONFIG = {
-    "model_type": "llama",
-    "num_hidden_layers": 2,
-    "hidden_size": 64,
-    "num_attention_heads": 4,
-    "intermediate_size": 96,
-    "vocab_size": 100,
-}
 
 
 def written(folder: Path, text: str, name: str = "models.yaml") -> Path:

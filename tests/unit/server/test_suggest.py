@@ -22,7 +22,7 @@ AJob = Callable[..., Job]
 
 def counsel(job: Job, assessor: Assessor, deciding: Changes = (), **more: object) -> Counsel:
     """What is advised."""
-    return advise(job, assessor.assess(job), assessor, deciding, **more)  # type: ignore[arg-type]
+    return advise(job, assessor.assess(job), assessor, deciding, **more)  # type: ignore[arg-type]  # keyword arguments of advise
 
 
 def titles(job: Job, assessor: Assessor) -> list[tuple[str, bool]]:

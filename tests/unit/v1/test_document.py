@@ -24,7 +24,7 @@ def a_document(**fields: object) -> dict[str, object]:
 def bad_fields(document: object) -> dict[str, str]:
     """Path to description of every field that is refused."""
     with pytest.raises(DocumentError) as raised:
-        parse_job(document)  # type: ignore[arg-type]
+        parse_job(document)  # type: ignore[arg-type]  # whatever a parser may return
     return dict(raised.value.fields)
 
 
@@ -176,7 +176,7 @@ JUNK = st.recursive(
 def test_any_data_gives_a_job_or_a_document_error(data: object) -> None:
     """Whatever a parser may return is taken or refused; nothing else is raised, and what is taken comes back the same twice."""
     try:
-        job = parse_job(data)  # type: ignore[arg-type]
+        job = parse_job(data)  # type: ignore[arg-type]  # whatever a parser may return
     except DocumentError:
         return
     assert parse_job(job_to_dict(job)) == job

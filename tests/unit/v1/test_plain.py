@@ -30,7 +30,7 @@ def test_defaults_are_kept() -> None:
 def test_a_step_time_that_nobody_estimated_is_null() -> None:
     """0 would read as infinitely fast; an estimate is a number."""
     answer = answer_to_dict(PredictResponse(suggestions=[Suggestion(), Suggestion(relative_step_time=1.5)]))
-    assert [each["relative_step_time"] for each in answer["suggestions"]] == [None, 1.5]  # type: ignore[index,union-attr,call-overload]
+    assert [each["relative_step_time"] for each in answer["suggestions"]] == [None, 1.5]  # type: ignore[index,union-attr,call-overload]  # Plain is any JSON
 
 
 def test_the_verdict_loses_its_prefix() -> None:

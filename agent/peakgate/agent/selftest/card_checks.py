@@ -22,6 +22,7 @@ Sources: gpustat issues 157 and 161; nvitop's libnvml.py, which has both structu
 MISREAD_BINDING = "12.535.77"
 MIB = 1 << 20
 TIMED_LOOKS = 5
+"""Of which the median counts, as for the agent's own cost (pace.ROUNDS)."""
 
 
 def versions(node: Node) -> Finding:

@@ -28,7 +28,7 @@ class Memory(MemoryInfo, Protocol):
 
 
 class Binding(NvmlModule, Protocol):
-    """What the checks use of pynvml beside what the agent does."""
+    """What the checks use of pynvml beside what the agent does, by the names of NVML's C API as in NvmlModule."""
 
     def nvmlSystemGetNVMLVersion(self) -> str: ...
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> object: ...

@@ -88,7 +88,7 @@ def run(
 
 
 def _become_the_agent(told: Mapping[str, object]) -> NoReturn:
-    """A process that lives for months does without this command's parser and tables, a sixth of its memory."""
+    """A process that lives for months does without this command's parser and tables, a sixth of its memory (10 of 58 MB resident)."""
     import json
     import os
     import sys

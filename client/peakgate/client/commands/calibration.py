@@ -86,17 +86,13 @@ def prometheus(
 def _deliver(jobs: Iterable[ImportedJob], *, server: str | None, db: str | None, output: Output) -> None:
     from peakgate.client.connect import open_client, require_store
     from peakgate.client.imports.deliver import deliver
-    from peakgate.client.output import human_console, write_json
+    from peakgate.client.output import human_console, write_all
     from peakgate.client.render.imports import import_as_dict, print_imports
 
     require_store(server, db)
     with open_client(server, db) as client:
         imported = list(deliver(client, jobs))
-    match output:
-        case Output.table:
-            print_imports(human_console(output), imported)
-        case Output.json:
-            write_json([import_as_dict(each) for each in imported], output)
-        case Output.jsonl:
-            for each in imported:
-                write_json(import_as_dict(each), output)
+    if output is Output.table:
+        print_imports(human_console(output), imported)
+    else:
+        write_all([import_as_dict(each) for each in imported], output)

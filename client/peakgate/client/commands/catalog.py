@@ -30,21 +30,16 @@ Which = Annotated[Table, typer.Argument(help="The table.")]
 def catalog(*, table: Which, server: Server = None, db: Database = None, output: OutputForm = Output.table) -> None:
     """Shows the models, GPUs and framework defaults that a job may rely on, each with its source."""
     from peakgate.client.connect import open_client
-    from peakgate.client.output import human_console, write_json
+    from peakgate.client.output import human_console, write_all
     from peakgate.client.render.catalog import print_rows
-    from peakgate.v1.document import Plain, answer_to_dict
+    from peakgate.v1.document import answer_to_dict
 
     with open_client(server, db) as client:
         rows = [answer_to_dict(each) for each in _rows(client, table)]
-    match output:
-        case Output.table:
-            print_rows(human_console(output), rows)
-        case Output.json:
-            array: list[Plain] = [*rows]
-            write_json(array, output)
-        case Output.jsonl:
-            for row in rows:
-                write_json(row, output)
+    if output is Output.table:
+        print_rows(human_console(output), rows)
+    else:
+        write_all(rows, output)
 
 
 def _rows(client: Client, table: Table) -> Sequence[Message]:

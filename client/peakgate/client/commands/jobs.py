@@ -17,19 +17,14 @@ def jobs(
 ) -> None:
     """Lists stored predictions, newest first, with the peaks that agents reported."""
     from peakgate.client.connect import open_client, require_store
-    from peakgate.client.output import human_console, write_json
+    from peakgate.client.output import human_console, write_all
     from peakgate.client.render.jobs import print_jobs
-    from peakgate.v1.document import Plain, answer_to_dict
+    from peakgate.v1.document import answer_to_dict
 
     require_store(server, db)
     with open_client(server, db) as client:
         found = client.list_predictions(limit=limit, observed_only=observed)
-    rows: list[Plain] = [answer_to_dict(each) for each in found]
-    match output:
-        case Output.table:
-            print_jobs(human_console(output), found)
-        case Output.json:
-            write_json(rows, output)
-        case Output.jsonl:
-            for row in rows:
-                write_json(row, output)
+    if output is Output.table:
+        print_jobs(human_console(output), found)
+    else:
+        write_all([answer_to_dict(each) for each in found], output)

@@ -43,10 +43,12 @@ def _shown(source: Source, output: Output) -> tuple[dict[str, Plain], int]:
     from peakgate.client.output import error_console, human_console
     from peakgate.client.render.answer import print_error
     from peakgate.client.render.document import leaves, print_document
+    from peakgate.client.render.origin import print_unread
     from peakgate.v1.plain import job_to_dict
 
     if isinstance(source.job, PeakgateError):
         print_error(error_console(), source.label, source.job)
+        print_unread(error_console(), source.origin)
         return source.job.as_dict(), BAD_INPUT_STATUS
     document = job_to_dict(source.job)
     if output is Output.table:  # that each field of a document stands in the document needs no words

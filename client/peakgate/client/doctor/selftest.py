@@ -17,13 +17,20 @@ class Finding(Protocol):
     """What the agent found (peakgate.agent.selftest.finding.Finding)."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What was looked at."""
+
     @property
-    def outcome(self) -> str: ...
+    def outcome(self) -> str:
+        """A word of STATE_OF_OUTCOME."""
+
     @property
-    def seen(self) -> str: ...
+    def seen(self) -> str:
+        """What was seen."""
+
     @property
-    def remedy(self) -> str: ...
+    def remedy(self) -> str:
+        """What to do about it; empty when nothing is."""
 
 
 def checks_of(findings: Iterable[Finding]) -> Iterator[Check]:

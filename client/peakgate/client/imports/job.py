@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+AVERAGED, CENSORED, SEVERAL = "averaged", "censored", "several"
+FLAGS = (AVERAGED, CENSORED, SEVERAL)
+"""Words of the telemetry service: the figure is the mean of several GPUs; nobody said how the job ended; it is of several trainings."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedPeak:
-    """The highest memory on one GPU. Times are seconds since the epoch; `flags` are words of the telemetry service."""
+    """The highest memory on one GPU. Times are seconds since the epoch; `flags` are words of FLAGS."""
 
     node: str
     gpu_uuid: str

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from peakgate.client.imports.job import ImportedJob, ImportedPeak
+from peakgate.client.imports.job import CENSORED, SEVERAL, ImportedJob, ImportedPeak
 from peakgate.client.imports.joined import full_name
 from peakgate.client.imports.prometheus_http import Series
 
@@ -46,6 +46,7 @@ class _Seen:
     samples: int = 0
 
     def take(self, points: Iterable[tuple[float, float]]) -> None:
+        """Takes (seconds since the epoch, MiB); a point that is no amount of memory counts as none."""
         for moment, value in points:
             if not math.isfinite(value) or value <= 0:
                 continue
@@ -55,6 +56,7 @@ class _Seen:
                 self.peak_mib, self.peak_time = value, moment
 
     def overlaps(self, other: _Seen) -> bool:
+        """Whether both were on the GPU at one time."""
         return self.first_time <= other.last_time and other.first_time <= self.last_time
 
 
@@ -95,7 +97,7 @@ def _by_gpu(series: Iterable[Series], cluster: str) -> dict[tuple[str, str], dic
 def _job(job: Job, peaks: tuple[ImportedPeak, ...], prediction: str, end: ImportedJob | None, *, running_after: float) -> ImportedJob:
     last_time = max(peak.last_time for peak in peaks)
     if end is None:
-        peaks = tuple(replace(peak, flags=(*peak.flags, "censored")) for peak in peaks)
+        peaks = tuple(replace(peak, flags=(*peak.flags, CENSORED)) for peak in peaks)
     return ImportedJob(
         source=SOURCE,
         cluster=job[0],
@@ -121,7 +123,7 @@ def _peak(node: str, uuid: str, seen: _Seen, *, shared: bool) -> ImportedPeak:
         last_time=seen.last_time,
         peak_time=seen.peak_time,
         samples=seen.samples,
-        flags=("several",) if shared else (),
+        flags=(SEVERAL,) if shared else (),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from peakgate.client.errors import InputError
-from peakgate.client.imports.job import ImportedJob, ImportedPeak
+from peakgate.client.imports.job import AVERAGED, SEVERAL, ImportedJob, ImportedPeak
 from peakgate.client.imports.joined import prediction_of_comment
 from peakgate.client.imports.sacct_json import records_of_json
 from peakgate.client.imports.sacct_text import records_of_text
@@ -81,7 +81,7 @@ def _problem(record: Record, steps: list[Step]) -> str:
 
 def _peak(record: Record, step: Step, *, several: bool) -> ImportedPeak:
     gpus_of_task = math.ceil((step.gpus or record.gpus) / step.shares)
-    averaged = ("averaged",) if gpus_of_task > 1 else ()
+    averaged = (AVERAGED,) if gpus_of_task > 1 else ()
     return ImportedPeak(
         node=step.node,
         gpu_uuid=NOT_IN_UUID.sub("_", f"GPU-of-{'node' if step.is_of_node else f'task-{step.task or 0}'}-of-step-{step.name}"),
@@ -89,5 +89,5 @@ def _peak(record: Record, step: Step, *, several: bool) -> ImportedPeak:
         first_time=record.start_time,
         last_time=record.end_time,
         peak_time=record.end_time,
-        flags=averaged + (("several",) if several else ()),
+        flags=averaged + ((SEVERAL,) if several else ()),
     )

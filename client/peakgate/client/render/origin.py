@@ -19,6 +19,13 @@ def print_origin(console: Console, origin: Origin | None) -> None:
         print_hanging(console, escape(warning), "-")
 
 
+def print_unread(console: Console, origin: Origin | None) -> None:
+    """Below an error: what it could not be read of, beside the warnings."""
+    print_warnings(console, origin)
+    for each in origin.unread if origin is not None else ():
+        print_hanging(console, escape(each), "-", 10)
+
+
 def print_warnings(console: Console, origin: Origin | None) -> None:
     """The same below a line of many."""
     for warning in origin.warnings if origin is not None else ():

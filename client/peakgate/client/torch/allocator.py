@@ -107,8 +107,8 @@ def is_out_of_memory(kind: type[BaseException]) -> bool:
 
 
 def _peak(stats: Mapping[str, object], name: str) -> int:
-    return int(stats[name]["all"]["peak"])  # type: ignore[index]
+    return int(stats[name]["all"]["peak"])  # type: ignore[index]  # torch nests kind and statistic in it
 
 
 def _count(stats: Mapping[str, object], name: str) -> int:
-    return int(stats.get(name, 0))  # type: ignore[call-overload,no-any-return]
+    return int(stats.get(name, 0))  # type: ignore[call-overload,no-any-return]  # a count, or not there

@@ -38,7 +38,7 @@ def _dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = Fals
     return torch.native_dropout(x, p, True)[0] if training and p > 0 else x
 
 
-class _FusedRmsNorm(torch.autograd.Function):  # type: ignore[misc]
+class _FusedRmsNorm(torch.autograd.Function):  # type: ignore[misc]  # torch is not always installed
     """One kernel on CUDA that keeps its input and one number a row (tools/autograd/derivatives.yaml: _fused_rms_norm)."""
 
     @staticmethod

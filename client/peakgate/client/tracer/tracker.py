@@ -28,7 +28,7 @@ LOSS_OPERATIONS = frozenset(
 """The first of these in a forward pass begins the loss."""
 
 
-class Tracker(TorchDispatchMode):  # type: ignore[misc]
+class Tracker(TorchDispatchMode):  # type: ignore[misc]  # torch is not always installed
     """Live bytes are those of all storages on the meta device; `seen` is called once an operation."""
 
     def __init__(self, seen: Callable[[], None]) -> None:

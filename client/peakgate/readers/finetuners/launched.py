@@ -45,9 +45,12 @@ def flags_of(launch: Launch) -> Settings:
 
 
 def state_world_behind_dashes(launch: Launch, reading: Reading) -> None:
-    """GPUs that a trainer's own launcher is given behind `--`."""
-    start = 1 + len(before_dashes(launch)) + 1
+    """GPUs that a trainer's own launcher is given behind `--`, or by the trainer's `--num-processes` before it."""
+    own = before_dashes(launch)
+    start = 1 + len(own) + 1
     flags = arguments_of(launch.words[start : start + 200]).flags
+    if not flags.leaves:
+        flags = arguments_of(own).flags  # axolotl cli/utils/train.py: num_processes is handed on
     each = flags.first("nproc_per_node", "nproc-per-node")
     if each is not None and count(each):
         _world(each, count(each) * max(count(flags("nnodes")), 1), reading)

@@ -119,7 +119,9 @@ def state_resources(resources: Resources, reading: Reading) -> None:
     if resources.process_nodes is not None and nodes is not None and resources.process_nodes.value != nodes.value:
         _contradict("nodes", nodes, resources.process_nodes, reading)
     count = resources.gpus or times(each, nodes or resources.process_nodes or _one(each))
-    if count is not None:
+    if count is not None and world is not None and world.value < count.value:
+        _state_used(count, world, reading)
+    elif count is not None:
         _state(COUNT, count, reading)
     if world is not None:
         if count is None or world.value > count.value:
@@ -141,6 +143,16 @@ def _state(path: str, count: Count, reading: Reading, *, quiet: bool = False) ->
     if quiet:  # the same contradiction is told by the count of all
         reading.fields.pop(path, None)
     reading.state(path, count.value, count.place)
+
+
+def _state_used(asked: Count, world: Count, reading: Reading) -> None:
+    """A job has the GPUs that its processes use: what else an allocation holds stands idle, or serves another command of the script."""
+    reading.fields.pop(COUNT, None)
+    _state(COUNT, world, reading)
+    reading.warnings.append(
+        f"{COUNT}: {asked.value} are asked for ({asked.place}), and {world.value} processes use one each ({world.place}); the job is "
+        "judged on those"
+    )
 
 
 def _contradict(what: str, one: Count, other: Count, reading: Reading) -> None:

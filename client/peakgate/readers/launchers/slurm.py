@@ -63,7 +63,7 @@ def note_slurm(options: Arguments, resources: Resources, warnings: list[str]) ->
         stated = options.flags(name)
         if stated is not None:
             note(stated, resources, warnings)
-    _note_constraint(options.flags("constraint"), resources)
+    _note_constraint(options.flags("constraint"), resources, warnings)
     if resources.gpus_per_node is None and (each := _gpus_of_a_task(options)) is not None:
         resources.gpus_per_node = times(each, resources.tasks_per_node)
         if resources.gpus_per_node is None and resources.tasks is not None:
@@ -119,20 +119,30 @@ def note_type(text: str, place: Place, resources: Resources, warnings: list[str]
     if len(names) == 1:
         resources.gpu_type = Stated(names[0], place)
     elif names:
-        warnings.append(f"gpu.type: {text} ({place}) may be {' or '.join(names)}; state gpu.type to choose")
+        warnings.append(_either(text, place, names))
         resources.gpu_type = None
     else:
         warnings.append(f"gpu.type: {text} ({place}) is no GPU that is known by this name; state gpu.type")
         resources.gpu_type = None
 
 
-def _note_constraint(stated: Stated | None, resources: Resources) -> None:
-    """A feature that names one card, or the size of one: `a100&80gb`, `h100`."""
+def _either(text: str, place: Place, names: Sequence[str]) -> str:
+    return f"gpu.type: {text} ({place}) may be {' or '.join(names)}; state gpu.type to choose"
+
+
+def _note_constraint(stated: Stated | None, resources: Resources, warnings: list[str]) -> None:
+    """A feature that names one card, or the size of one: `a100&80gb`, `h100`; it settles what `--gres` left open."""
     if stated is None or resources.gpu_type is not None or len(stated.text) > 200:
         return
     names = {names for word in re.split(r"[|,\[\]()]", stated.text) if (names := gpus_named(word.replace("&", "-")))}
-    if len(names) == 1 and len(found := names.pop()) == 1:
+    if len(names) != 1:
+        return
+    found, told = names.pop(), [each for each in warnings if each.startswith("gpu.type:")]
+    if len(found) == 1:
         resources.gpu_type = Stated(found[0], stated.place)
+        warnings[:] = [each for each in warnings if each not in told]
+    elif not told:
+        warnings.append(_either(stated.text, stated.place, found))
 
 
 def _gpus_of_a_task(options: Arguments) -> Count | None:

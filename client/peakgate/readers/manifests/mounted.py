@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from posixpath import join, normpath
+from posixpath import basename, join, normpath
 
 from peakgate.readers.files import FileError
 from peakgate.readers.manifests.pods import members
+from peakgate.readers.manifests.resources import warn_once
 from peakgate.readers.place import Stated
+from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings
 
 Maps = Mapping[str, Mapping[str, Stated]]
@@ -43,6 +45,31 @@ class MountedFiles:
         """Whether files are mounted under the path."""
         start = normpath(join(self.folder, path)).rstrip("/")
         return any(each.startswith(f"{start}/") for each in self.texts)
+
+
+@dataclass(slots=True)
+class UnmountedFiles:
+    """Files of config maps that no volume of the manifest puts where a launch looks (a runtime elsewhere may): by their name alone, where
+    one map has such a key. Each that is used is a warning."""
+
+    maps: Maps
+    reading: Reading
+
+    def text(self, path: str) -> str:
+        """The text of a file. Raises FileError."""
+        name = basename(path)
+        holders = {each: values[name] for each, values in self.maps.items() if name in values}
+        if not name or len(holders) != 1:
+            raise FileError("is in no config map of the file")
+        ((holder, stated),) = holders.items()
+        warn_once(
+            self.reading, f"{path}: no volume of the file mounts it; the config map {holder} has {name}, which is taken ({stated.place})"
+        )
+        return stated.text
+
+    def is_folder(self, path: str) -> bool:  # noqa: ARG002 - a form of Files
+        """No folder is known."""
+        return False
 
 
 def mounted(spec: Settings, container: Settings, maps: Maps) -> MountedFiles:

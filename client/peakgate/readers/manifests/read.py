@@ -12,7 +12,7 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.launchers.peel import launches_of
 from peakgate.readers.manifests.cards import state_card
 from peakgate.readers.manifests.commands import Text, words_at
-from peakgate.readers.manifests.mounted import Maps, maps_of, mounted, variables
+from peakgate.readers.manifests.mounted import Maps, UnmountedFiles, maps_of, mounted, variables
 from peakgate.readers.manifests.operators import operator_variables
 from peakgate.readers.manifests.pods import Pods, members, pods_of
 from peakgate.readers.manifests.resources import Asked, asked_of, memory_of, warn_of_fractions, warn_once
@@ -162,7 +162,11 @@ def _of_container(
     stated_here = {name: replace(stated, place=_variable(name, stated.place)) for name, stated in variables(container, maps).items()}
     known = operator_variables(kind, workload.settings, workload.pods, pods) | stated_here
     words = words_at(items, {name: stated.text for name, stated in known.items()}, lines)
-    yield from _peeled(workload, words, Settings(known), LayeredFiles((mounted(pods.spec, container, maps), files)))
+    unmounted = UnmountedFiles(maps, workload.around)
+    seen = LayeredFiles((mounted(pods.spec, container, maps), unmounted, files))
+    for launch in _peeled(workload, words, Settings(known), seen):
+        unmounted.reading = launch.around  # what its reader opens
+        yield launch
 
 
 def _peeled(workload: Workload, words: Sequence[Word], environment: Settings, files: Files) -> Iterator[Launch]:

@@ -86,6 +86,8 @@ def _dense_block(options: Options) -> tuple[str, tuple[str, ...]]:
         options.cannot_say("norms of queries and keys beside an ungated feed-forward part are not counted", "qk_layernorm", "qk_l2_norm")
     if table:
         return "gpt3", ("position_embedding_type",)
+    if options.word("position_embedding_type") == "alibi":  # Megatron-DeepSpeed's, for BLOOM
+        return "bloom", ("position_embedding_type",)
     return "nemotron", ("squared_relu", "position_embedding_type", "use_rotary_position_embeddings")
 
 

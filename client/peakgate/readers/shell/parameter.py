@@ -118,12 +118,14 @@ _DEFAULT = re.compile(r"(:?)([-=+?])(.*)$", re.DOTALL)
 def _operated(raw: str, operation: str, stored: list[Value] | None, line: int, shell: Shell, text: Text, *, listed: bool) -> Found:
     if match := _DEFAULT.match(operation):
         return _defaulted(raw, match, stored, line, shell, text, listed=listed)
+    if stored is not None and (made := _replaced(stored, operation, text)) is not None:
+        return Found(made, listed=listed)
     if stored is None or not all(map(known, stored)):
         return unknown(raw, line, shell)
     if match := re.match(r":\s*(-?\d+)(?::(-?\d+))?$", operation):
         return Found(_sliced(stored, match, listed=listed), listed=listed)
-    made = [_changed(value, operation, text) for value in stored]
-    return unknown(raw, line, shell) if None in made else Found([value for value in made if value is not None], listed=listed)
+    changed = [_changed(value, operation, text) for value in stored]
+    return unknown(raw, line, shell) if None in changed else Found([value for value in changed if value is not None], listed=listed)
 
 
 def _defaulted(raw: str, match: re.Match[str], stored: list[Value] | None, line: int, shell: Shell, text: Text, *, listed: bool) -> Found:
@@ -177,6 +179,19 @@ def _changed(value: Value, operation: str, text: Text) -> Value | None:
         new = text_of(text(replacement))
         return (Segment(re.sub(regex, lambda _: new, content, count=0 if operation.startswith("//") else 1), line, file),)
     return None
+
+
+def _replaced(stored: list[Value], operation: str, text: Text) -> list[Value] | None:
+    """`//pattern/text` where the pattern is no more than a text, segment by segment: a long list of flags keeps the places of its words and
+    what is not known of it. None for any other operation."""
+    pattern, _, replacement = operation.removeprefix("//").partition("/")
+    old = text_of(text(pattern)) if operation.startswith("//") else ""
+    if not old or len(old) > LONGEST_PATTERN or re.search(r"[*?\[\\\\]", old):
+        return None
+    new = text_of(text(replacement))
+    if len(new) > len(old) and len(new) > LONGEST_PATTERN:
+        return None
+    return [tuple(each._replace(text=each.text.replace(old, new)) if each.known else each for each in value) for value in stored]
 
 
 def _without(content: str, pattern: str, *, front: bool, longest: bool) -> str:

@@ -10,7 +10,8 @@ from peakgate.server.store.session import insert_for
 from peakgate.server.store.tables import ended_attempts, observations, predictions
 
 MOST_NAMES = 5000
-"""Predictions that one look takes, the oldest first: half of what SQLite takes as parameters (32,766) also with their other conditions."""
+"""Predictions that one look takes, the oldest first. A statement has each as a parameter once (attempts.py), and SQLite takes 32,766
+(sqlite.org/limits.html, SQLITE_MAX_VARIABLE_NUMBER)."""
 
 
 def note(connection: Connection, attempts: Iterable[tuple[str, str, int]], *, seen_us: int) -> None:

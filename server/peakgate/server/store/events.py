@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from peakgate.server.store import ended
+from peakgate.server.store.bulk import Insert
 from peakgate.server.store.records import TERMINAL_EVENTS, EventRow
 from peakgate.server.store.session import insert_for
 from peakgate.server.store.tables import job_events, predictions
@@ -49,7 +49,7 @@ def heaviest(events: Collection[str]) -> str:
     return min(events, key=HEAVIEST_FIRST.index, default="")
 
 
-def _merged(statement: postgresql.Insert | sqlite.Insert) -> postgresql.Insert | sqlite.Insert:
+def _merged(statement: Insert) -> Insert:
     new, old = statement.excluded, job_events.c
     is_start = old.event == "started"
     moved = or_(and_(is_start, new.event_us < old.event_us), and_(~is_start, new.event_us > old.event_us))

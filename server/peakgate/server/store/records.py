@@ -8,7 +8,7 @@ NO_WAIT_US = 1 << 62
 """A moment that nothing is waited for before."""
 
 AGENT = "agent"
-"""Origin of an event that an agent told."""
+"""Origin of an event that an agent told, and of what was made of its rows."""
 
 TERMINAL_EVENTS = ("finished", "failed", "oom", "cancelled")
 """Job events after which nothing more is observed."""

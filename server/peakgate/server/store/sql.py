@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import calibrations, ended, events, merging, observations, peaks, predictions, retention
+from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, predictions, retention
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
@@ -92,7 +92,7 @@ class SqlStore:
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
         with self._sessions.reading() as connection:
-            return peaks.due(connection, names=names, settled_before_us=settled_before_us, quiet_before_us=quiet_before_us)
+            return attempts.due(connection, names=names, settled_before_us=settled_before_us, quiet_before_us=quiet_before_us)
 
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""

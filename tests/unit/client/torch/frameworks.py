@@ -40,7 +40,7 @@ def fake_lightning(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         package.__path__ = []
         monkeypatch.setitem(sys.modules, "lightning", package)
     module = ModuleType(name)
-    module.Callback = type("Callback", (), dict.fromkeys(LIGHTNING_HOOKS))  # type: ignore[attr-defined]
+    module.Callback = type("Callback", (), dict.fromkeys(LIGHTNING_HOOKS))  # type: ignore[attr-defined]  # a fake module takes what it is given
     monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.delitem(sys.modules, "peakgate.client.torch.lightning", raising=False)
 
@@ -48,7 +48,7 @@ def fake_lightning(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 def fake_transformers(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """transformers, and a torch that can say whether gradients are recorded; that is what is given back."""
     module = ModuleType("transformers")
-    module.TrainerCallback = type("TrainerCallback", (), dict.fromkeys(TRANSFORMERS_HOOKS))  # type: ignore[attr-defined]
+    module.TrainerCallback = type("TrainerCallback", (), dict.fromkeys(TRANSFORMERS_HOOKS))  # type: ignore[attr-defined]  # a fake module takes what it is given
     monkeypatch.setitem(sys.modules, "transformers", module)
     torch = SimpleNamespace(grad=True)
     torch.is_grad_enabled = lambda: torch.grad

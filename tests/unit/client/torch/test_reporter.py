@@ -23,7 +23,7 @@ class Training:
         self.cuda = FakeCuda()
         self.clock = Clock()
         path = inbox.path if inbox else "/nonexistent/agent.sock"
-        self.reporter = Reporter(cuda=self.cuda, clock=self.clock, socket_path=path, **options)  # type: ignore[arg-type]
+        self.reporter = Reporter(cuda=self.cuda, clock=self.clock, socket_path=path, **options)  # type: ignore[arg-type]  # options of Reporter
         self.cuda.allocate(16 * GIB)
 
     def step(self, *, activations: int = 40 * GIB) -> None:

@@ -40,7 +40,7 @@ def reporter() -> Reporter:
 
 def a_training(reporter: Reporter, **options: object) -> Training:
     """Of a job that can be read."""
-    return Training(lambda shape: JOB, reporter=reporter, **options)  # type: ignore[arg-type]
+    return Training(lambda shape: JOB, reporter=reporter, **options)  # type: ignore[arg-type]  # options of Training
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
