@@ -21,6 +21,7 @@ from peakgate.server.store import engine as engine_module
 from peakgate.server.store import migrate, predictions
 from peakgate.server.store.engine import open_engine, refuse_network_file_system, sqlite_file
 from peakgate.server.store.migrate import upgrade
+from peakgate.server.store.migrations.versions.v0004_calibration import ADDED
 from peakgate.server.store.records import EventRow, PeakRow
 from peakgate.server.store.sql import SqlStore, open_store
 from peakgate.server.store.tables import metadata, peaks
@@ -36,7 +37,6 @@ def store(database: Database) -> Iterator[SqlStore]:
     opened.close()
 
 
-NEW_IN_0003 = {"predictions": ("subject",), "observations": ("body", "sequence", "aside"), "calibrations": ("parent",)}
 NEW_IN_0002 = {"step", "steps_done", "longest_sequence", "alloc_retries", "ooms", "longest_gap_us", "xid"}
 
 
@@ -263,15 +263,16 @@ def test_the_list_of_ended_attempts_stays_short(store: SqlStore, database: Datab
 
 def test_an_upgrade_lists_what_had_ended(database: Database) -> None:
     """Attempts that the version before had not learned from are found; the applied one and the running one are not."""
-    database.upgrade_to("0003")
+    upgrade(database.url)
     store = SqlStore(open_engine(database.url))
     store.add_predictions([a_prediction(f"predictions/{number}") for number in range(4)])
     store.merge_peaks([a_peak(prediction=f"predictions/{number}", ended=number % 2) for number in range(4)])
     store.add_event(EventRow(cluster="c", job="1", restart=0, prediction="predictions/2", event="failed", event_us=9, exit_code=1))
     store.apply([an_observation("predictions/1")], None, expected_sequence=0)
     indices = ("DROP INDEX ix_predictions_unused", "DROP INDEX ix_observations_sequence")
-    columns = (f"ALTER TABLE {table} DROP COLUMN {name}" for table, names in NEW_IN_0003.items() for name in names)
-    database.run("DROP TABLE ended_attempts", *indices, *columns, "UPDATE alembic_version SET version_num = '0002'")
+    columns = (f"ALTER TABLE {table} DROP COLUMN {name}" for table, name, _, _ in ADDED)
+    later = ("DROP TABLE ended_attempts", "DROP TABLE leases", "DROP TABLE tries")
+    database.run(*later, *indices, *columns, "UPDATE alembic_version SET version_num = '0002'")
     upgrade(database.url)
     assert [each.prediction for each in store.due(names=None, settled_before_us=0)] == ["predictions/3", "predictions/2"]
     store.close()

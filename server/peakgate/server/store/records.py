@@ -227,3 +227,9 @@ class CalibrationRow:
     observations: int
     groups: str
     body: str
+    kind: str = ""
+    """daily, alarm or promoted: why it is kept; empty: it is not kept for long."""
+    note: str = ""
+    """One line for a person."""
+    trial: str = ""
+    """What a shadow version has shown so far, as JSON."""

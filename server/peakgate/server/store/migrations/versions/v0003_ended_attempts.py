@@ -1,4 +1,4 @@
-"""A list of the attempts that ended and were not learned from, an index of predictions that expire, what the calibration is told."""
+"""A list of the attempts that ended and were not learned from, and an index of the predictions that expire: neither is searched for."""
 
 from __future__ import annotations
 
@@ -12,19 +12,8 @@ KEY = ("prediction", "job", "restart")
 TERMINAL_EVENTS = ("finished", "failed", "oom", "cancelled")
 
 
-ADDED = (
-    ("predictions", "subject", sa.Text(), sa.text("''")),
-    ("observations", "body", sa.Text(), sa.text("''")),
-    ("observations", "sequence", sa.BigInteger(), "0"),
-    ("observations", "aside", sa.Integer(), "0"),
-    ("calibrations", "parent", sa.BigInteger(), "0"),
-)
-"""Columns with what holds of the rows that are there: of them the calibration is told nothing, it learns from the next jobs."""
-
-
 def upgrade() -> None:
     """Towards this version."""
-    _add_columns()
     op.create_table(
         "ended_attempts",
         sa.Column("prediction", sa.String(length=256), nullable=False),
@@ -36,13 +25,6 @@ def upgrade() -> None:
     _list_what_ended()
     unused = sa.column("state") == ""
     op.create_index("ix_predictions_unused", "predictions", ["created_us"], unique=False, sqlite_where=unused, postgresql_where=unused)
-
-
-def _add_columns() -> None:
-    """With their defaults, so that no table is written anew: SQLite could not do that to one that others refer to."""
-    for name, column, kind, value in ADDED:
-        op.add_column(name, sa.Column(column, kind, nullable=False, server_default=value))
-    op.create_index(op.f("ix_observations_sequence"), "observations", ["sequence"], unique=False)
 
 
 def _list_what_ended() -> None:
