@@ -63,6 +63,12 @@ PANELS = (
         (("max by (group) (peakgate_calibration_margin_ratio)", "{{group}}"),),
     ),
     Panel(
+        "Answers with a wide margin",
+        "The calibration was not trusted, by reason. Lasting ones deserve a look at what was observed lately.",
+        "reqps",
+        ((f"sum by (reason) (rate(peakgate_answers_distrusted_total{RATE}))", "{{reason}}"),),
+    ),
+    Panel(
         "Ended jobs by outcome",
         "Learned, or kept out with the reason.",
         "none",

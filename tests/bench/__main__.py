@@ -1,5 +1,5 @@
 """`python -m tests.bench [PART…]`: what a prediction costs, how fast the command starts, how near the figures come, what is suggested,
-how fast peaks are stored.
+how fast peaks are stored, whether the calibration keeps its promises.
 
 Without a part: all of them.
 """
@@ -16,9 +16,11 @@ import yaml
 from tests.bench import ingest as ingesting
 from tests.bench import sustained as sustaining
 from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report, traced_figures, traced_line, traced_sets
+from tests.bench.cluster import main as simulated_clusters
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.helping import helper_step_seconds
 from tests.bench.load import Options
+from tests.bench.measured import main as measured_networks
 from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
@@ -143,6 +145,13 @@ def sustained() -> bool:
     return holds
 
 
+def calibration() -> bool:
+    """Prints the calibration's bars on simulated clusters and on measured networks; whether they hold."""
+    clusters = simulated_clusters([])
+    print()
+    return measured_networks() and clusters
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "overhead": overhead,
     "coldstart": coldstart,
@@ -155,6 +164,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "sampling": sampling,
     "ingest": ingest,
     "sustained": sustained,
+    "calibration": calibration,
 }
 
 

@@ -39,7 +39,7 @@ def database(tmp_path: Path) -> str:
 def predicted(database: str) -> PredictResponse:
     """A stored prediction."""
     job = yaml.safe_load((EXAMPLES / "textbook-1.3b.yaml").read_text())
-    job["batch"]["micro_batch_size"] = 4
+    job["batch"]["micro_batch_size"], job["framework"]["name"] = 4, "deepspeed"
     with open_client(db=database) as client:
         return client.predict(parse_job(job))
 

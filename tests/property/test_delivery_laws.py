@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.agent.builders import START, a_key, a_row
+from tests.unit.server.attempts import SUBJECT
 from tests.unit.server.stored import MODEL, a_prediction
 
 from peakgate.agent.peaks import Allocator, Flag, JobEvent, PeakRow
@@ -19,6 +20,7 @@ from peakgate.agent.wire import NodeIdentity, batch_message, event_message
 from peakgate.server.observe import Observed, observe
 from peakgate.server.store.records import TERMINAL_EVENTS
 from peakgate.server.store.sql import SqlStore, open_store
+from peakgate.server.subjects import subject_text
 from peakgate.server.telemetry import read_event, sort_out
 from peakgate.v1.allocator_report import PhaseReport
 from peakgate.v1.telemetry_service_pb2 import ReportJobEventRequest, ReportPeaksRequest
@@ -191,7 +193,7 @@ def stores(tmp_path: Path) -> Iterator[tuple[SqlStore, SqlStore]]:
     """Two services, which know the same predictions."""
     opened = tuple(open_store(f"sqlite:///{tmp_path / name}.sqlite3") for name in ("ordered", "disordered"))
     for store in opened:
-        store.add_predictions([a_prediction(f"predictions/{number}") for number in range(HISTORIES)])
+        store.add_predictions([a_prediction(f"predictions/{number}", subject=subject_text(SUBJECT)) for number in range(HISTORIES)])
     yield opened[0], opened[1]
     for store in opened:
         store.close()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.server.attempts import CARD, SECOND, a_peak, an_attempt
+from tests.unit.server.attempts import CARD, SECOND, SUBJECT, a_peak, an_attempt
 
+from peakgate.calibration import Subject
 from peakgate.server.classing import Kind
 from peakgate.server.figures import figures_of
-from peakgate.server.lengths import AtLength, Predicted
+from peakgate.server.lengths import AtLength
 from peakgate.server.observe import observe
 from peakgate.server.store.events import HEAVIEST_FIRST, heaviest
 from peakgate.server.store.records import FLAGS, IMPORTED, SOURCES, TERMINAL_EVENTS, Attempt, PeakRow
@@ -48,9 +51,9 @@ def attempts(draw: st.DrawFn) -> Attempt:
     return an_attempt(*draw(st.lists(rows(), max_size=8)), event=heaviest(events), model_version=draw(st.sampled_from(["1"] * 9 + ["0"])))
 
 
-def half(tokens: int) -> Predicted | None:
+def half(tokens: int) -> Subject | None:
     """The figures of a capped job for a length that was seen."""
-    return Predicted(required_bytes=25_000, device_bytes=29_000) if tokens else None
+    return replace(SUBJECT, required_bytes=25_000, device_bytes=29_000) if tokens else None
 
 
 CAPS = st.sampled_from([None, None, half])

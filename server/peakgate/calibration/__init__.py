@@ -1,7 +1,8 @@
 """The margin: what observed peaks say about the next job of the same kind. Pure: no I/O, no protobuf, no clock."""
 
-from peakgate.calibration.calibrator import Calibrator
+from peakgate.calibration.calibrator import Calibrator, in_order, replay
 from peakgate.calibration.observation import Observation, Outcome
-from peakgate.calibration.snapshot import Bound, GroupSummary, Snapshot
+from peakgate.calibration.snapshot import Bound, Snapshot
+from peakgate.calibration.subject import Subject
 
-__all__ = ["Bound", "Calibrator", "GroupSummary", "Observation", "Outcome", "Snapshot"]
+__all__ = ["Bound", "Calibrator", "Observation", "Outcome", "Snapshot", "Subject", "in_order", "replay"]

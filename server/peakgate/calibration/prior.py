@@ -1,56 +1,48 @@
-"""What is believed before anything was observed: how far a need may lie from the predicted requirement.
+"""What is believed before anything was observed, and the scale on which a residual is judged. Sizes in GB.
 
-Scores are in units of the spread: score = (need − required) / spread(required). The prior of a score is a logistic
-distribution with mean 0 and standard deviation 1: close to a normal one at 95 %, heavier beyond, and closed in both
-directions.
+The need of a job is its deterministic part (what the memory model counts) plus a residual: context, libraries, communicators,
+fragmentation. Of the residual a prior is known; what is left is learned as const + slope·A + slope·S, where A are the activations and
+logits and S the model states. Every constant was chosen by simulation of clusters of 6000 jobs whose truth differs from the prior
+(tests/bench/cluster_sim.py replays them), and holds on seeds that it was not chosen on.
 """
 
 from __future__ import annotations
 
-import math
+GIGABYTE = 1e9
 
-GIGABYTE = 1_000_000_000
+STANDARD_DEVIATIONS = (0.7, 0.03, 0.015)
+"""Of the constant in GB and of the slopes on A and S, before anything was observed: CUDA contexts and libraries were seen between 0.26
+and 1.3 GB by driver, CUDA version and loaded kernels (pytorch issues 107667, 54564, 28394, 20532; vllm issues 11743, 14452)."""
 
-CONTEXT_SPREAD_BYTES = 0.7 * GIGABYTE
-"""Standard deviation of what lies outside the allocator: CUDA context and libraries were seen between 0.26 and 1.3 GB by
-driver, CUDA version and loaded kernels (pytorch issues 107667, 54564, 28394, 20532; vllm issues 11743, 14452)."""
+GROUP_PRECISION = 2.0
+"""How much more surely a group is believed to lie at its framework than a framework at the prior, as a ratio of precisions."""
 
-SPREAD_RATIO = 0.02
-"""Standard deviation of the rest in parts of the requirement: what cluster simulations of 6000 jobs with allocator noise of
-0.8 to 3 % of the activations called for (0.15 GB + 2 % of the activations)."""
+CONSTANT_SCALE = 0.15
+ACTIVATION_SCALE = 0.02
+"""Scale of a residual in GB: 0.15 + 0.02·A. Its absolute level is absorbed by the pooled quantile."""
 
-SCATTER = 0.4
-"""Part of the spread that stays between jobs of one group when its level is known: 0.15 GB + 2 % of the activations, which
-are half of a typical requirement, against 0.7 GB + 2 % of it, over requirements of 10 to 80 GB."""
+FIRST_QUANTILE = 3.5
+"""Score that covers before MIN_SCORES were pooled: half a percent to one percent of the first 200 jobs miss it."""
 
-GROUP_ROWS = 2.0
-"""Observations of a group that weigh as much as its parent. A ridge with the spreads above would ask for less than one; two
-rows keep a single odd job from owning its group."""
+MIN_SCORES = 60
 
-PRIOR_ROWS = 60.0
-"""Observations that weigh as much as the prior in the survival curve: the pooled scores that simulations needed before
-their quantile was worth more than a fixed one."""
+LOWEST_QUANTILE = 1.5
+LOWEST_EAGER_QUANTILE = 0.0
+EAGER_ALPHA = 0.02
+"""Above this α a bound may come down to its level: 2000 networks measured on one GPU scatter by a tenth of a scale
+(tests/bench/measured.py). Below it a floor stands in for what few scores cannot show."""
+HIGHEST_QUANTILE = 8.0
 
-_LOGISTIC_SCALE = math.sqrt(3) / math.pi
-"""Scale of a logistic distribution with standard deviation 1."""
+LOWEST_RESIDUAL = 0.3
+"""GB: no process on a GPU does with less than a bare context (0.26 GB on an RTX 3090: InvokeAI issue 9413)."""
+HIGHEST_RESIDUAL_RATIO = 0.35
+HIGHEST_RESIDUAL = 3.0
+"""The residual is never taken for more than the larger of this part of the card and these GB: more is another fault."""
 
-
-def spread_bytes(required_bytes: float) -> float:
-    """Standard deviation in bytes of need − required, before anything was observed."""
-    return CONTEXT_SPREAD_BYTES + SPREAD_RATIO * required_bytes
-
-
-def width(observations: int) -> float:
-    """Standard deviation, in spreads, of the next score of a group with so many exact observations: 1 with none.
-
-    The variance is that between jobs plus that of the group's level, which shrinks as a hierarchical mean does: n rows
-    against GROUP_ROWS of the parent (Gelman and Hill, Data Analysis Using Regression and Multilevel Models, eq. 12.1).
-    """
-    between_jobs = SCATTER**2
-    return math.sqrt(between_jobs + (1 - between_jobs) * GROUP_ROWS / (GROUP_ROWS + observations))
+ALARM_SCORES = 1.5
+"""Scores that the bound is widened by for each level under alarm."""
 
 
-def survival(score: float) -> float:
-    """Prior probability that a standardised score is larger; strictly positive for every score below about 400."""
-    exponent = score / _LOGISTIC_SCALE
-    return math.exp(-exponent) / (1 + math.exp(-exponent)) if exponent > 0 else 1 / (1 + math.exp(exponent))
+def scale(activations: float) -> float:
+    """Scale of a residual in GB."""
+    return CONSTANT_SCALE + ACTIVATION_SCALE * activations

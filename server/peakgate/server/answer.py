@@ -27,7 +27,6 @@ def build_answer(
     advice: tuple[Advice, ...],
     notes: tuple[str, ...] = (),
     *,
-    coverage: float,
     calibration_version: str,
 ) -> pb.PredictResponse:
     """The whole answer, without a name: that is given when it is stored."""
@@ -35,7 +34,7 @@ def build_answer(
     return pb.PredictResponse(
         verdict=pb.Verdict.Value(f"VERDICT_{decision.verdict.value}"),
         reason=reason(decision, assessment, advice),
-        peak=_peak(assessment, coverage),
+        peak=_peak(assessment),
         capacity=_capacity(assessment),
         model=pb.ModelFacts(
             parameters=prediction.parameters,
@@ -48,7 +47,7 @@ def build_answer(
         ledger=[pb.LedgerLine(category=line.category, item=line.item, bytes=line.bytes) for line in prediction.ledger],
         timeline=_timeline(prediction.timeline),
         suggestions=[suggestion(each) for each in advice],
-        calibration=pb.CalibrationStamp(version=calibration_version, group=prediction.group, observations=assessment.observations),
+        calibration=pb.CalibrationStamp(version=calibration_version, group=assessment.subject.group, observations=assessment.observations),
         assumptions=prediction.assumptions,
         warnings=warnings(decision, assessment),
         notes=notes,
@@ -98,7 +97,7 @@ def _value(value: Value) -> struct_pb2.Value:
     return struct_pb2.Value(string_value=value) if isinstance(value, str) else struct_pb2.Value(number_value=value)
 
 
-def _peak(assessment: Assessment, coverage: float) -> pb.Peak:
+def _peak(assessment: Assessment) -> pb.Peak:
     prediction = assessment.prediction
     return pb.Peak(
         live_bytes=prediction.live_bytes,
@@ -108,7 +107,7 @@ def _peak(assessment: Assessment, coverage: float) -> pb.Peak:
         required_bytes=prediction.required_bytes,
         bound_bytes=assessment.bound_bytes,
         host_bytes=prediction.host_bytes,
-        coverage=coverage,
+        coverage=assessment.coverage,
         oom_probability=assessment.oom_probability,
     )
 

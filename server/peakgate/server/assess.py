@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from peakgate.calibration import Snapshot
+from peakgate.calibration import Bound, Snapshot, Subject
+from peakgate.calibration.trust import SAFE_COVERAGE
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import JobError, Prediction
 from peakgate.server.memory import Capacity, Changes, MemoryModel
 from peakgate.server.policy import Policy
+from peakgate.server.subjects import framework_key, group_key, scaled, subject_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,11 +18,16 @@ class Assessment:
     """The figures of one job in bytes. `usable_bytes` is 0 when no GPU is stated, `host_memory_bytes` when a node's RAM is unknown."""
 
     prediction: Prediction
+    subject: Subject
     capacity: Capacity | None
     usable_bytes: int
     bound_bytes: int
+    coverage: float
+    """Probability with which the bound covers the need."""
     observations: int
     oom_probability: float
+    distrust: tuple[str, ...] = ()
+    """Why the calibration was not trusted and the bound is the wide one."""
     host_memory_bytes: int = 0
     offloaded: tuple[str, ...] = ()
     """Ledger categories that the job moves to a node's RAM."""
@@ -64,27 +71,45 @@ class Assessor:
         prediction = self.memory.replayed(job) if replay else self.memory.predict(job)
         capacity = self.memory.capacity_of(job)
         usable_bytes = max(0, capacity.usable_bytes - self.policy.operator_reserve_bytes) if capacity is not None else 0
-        bound = self.snapshot.bound(group=prediction.group, required_bytes=prediction.required_bytes, coverage=self.policy.coverage)
+        subject = subject_of(prediction, job, capacity)
+        coverage, bound = self._bound(subject)
         return Assessment(
             prediction=prediction,
+            subject=subject,
             capacity=capacity,
             usable_bytes=usable_bytes,
             bound_bytes=bound.bound_bytes,
+            coverage=coverage,
             observations=bound.observations,
-            oom_probability=self._oom_probability(prediction, usable_bytes) if capacity is not None else 0.0,
+            oom_probability=self.snapshot.oom_probability(subject, usable_bytes=usable_bytes) if capacity is not None else 0.0,
+            distrust=bound.distrust,
             host_memory_bytes=job.node.host_memory_bytes or 0,
             offloaded=_offloaded(job),
         )
 
-    def _oom_probability(self, prediction: Prediction, usable_bytes: int) -> float:
-        return self.snapshot.oom_probability(group=prediction.group, required_bytes=prediction.required_bytes, usable_bytes=usable_bytes)
+    def _bound(self, subject: Subject) -> tuple[float, Bound]:
+        """The bound and its coverage: the policy's, a careful one where the calibration is unsure, at least 99 % where it is not trusted.
 
-    def largest_requirement(self, group: str, *, usable_bytes: int) -> int:
-        """The largest requirement of a group whose bound stays within `usable_bytes`; the bound rises with it."""
+        How old its newest facts are is told from the newest end that it knows, and not from the clock: equal jobs get equal answers.
+        """
+        coverage = self.policy.coverage
+        if not subject.is_textbook and self.snapshot.is_unsure(subject):
+            coverage = max(coverage, self.policy.careful_coverage)
+        bound = self.snapshot.trusted_bound(subject, coverage=coverage)
+        return max(coverage, SAFE_COVERAGE) if bound.distrust else coverage, bound
+
+    def largest_requirement(self, kind: str, *, job: Job, like: Subject, usable_bytes: int) -> int:
+        """The largest requirement whose bound stays within `usable_bytes`, of a job like one that was assessed, of another kind.
+
+        `kind` is a prediction's group. The activations and states grow with the requirement; the bound rises with it. A plan may
+        differ in more than its size: it is assessed by itself before it is offered.
+        """
+        capacity = self.memory.capacity_of(job)
+        subject = replace(like, framework=framework_key(kind, job), group=group_key(kind, job, capacity))
         low, high = -1, usable_bytes + 1
         while high - low > 1:
             middle = (low + high) // 2
-            bound = self.snapshot.bound(group=group, required_bytes=middle, coverage=self.policy.coverage)
+            bound = self._bound(scaled(subject, required_bytes=middle))[1]
             low, high = (middle, high) if bound.bound_bytes <= usable_bytes else (low, middle)
         return low
 

@@ -11,7 +11,7 @@ import grpc
 from peakgate.server.clock import to_timestamp
 from peakgate.server.errors import PeakgateError
 from peakgate.server.judge import Judge
-from peakgate.server.learning import Learner, groups_json
+from peakgate.server.learning import Learner
 from peakgate.server.observed import observation_message
 from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.store.base import Store
@@ -74,8 +74,7 @@ class CalibrationService(CalibrationServiceServicer):
         row = await asyncio.to_thread(self._store.active_calibration)
         if row is not None:
             return _message(row)
-        snapshot = self._judge.snapshot
-        return pb.Calibration(version=snapshot.version, state="active", groups=_groups(groups_json(snapshot)))
+        return pb.Calibration(version=self._judge.snapshot.version, state="active")  # nothing was observed
 
     async def _activate(self, row: CalibrationRow) -> pb.Calibration:
         await asyncio.to_thread(self._store.promote, row.sequence)

@@ -112,7 +112,7 @@ class Search:
         first = self._first_legal(self.domain.indices())
         if first is None:
             return NOTHING
-        grows = self.domain.may_grow and self._bound(first) < self._bound(self._first_legal(reversed(self.domain.indices())) or first)
+        grows = self.domain.may_grow and self._excess(first) < self._excess(self._first_legal(reversed(self.domain.indices())) or first)
         order = reversed(self.domain.indices()) if grows else self.domain.indices()
         best = next((index for index in order if self._fits(index)), None)
         if best is None:
@@ -132,7 +132,7 @@ class Search:
                 continue
             if legal and self._fits(index) != self._fits(legal[-1]):
                 return self._between(legal[-1], index)
-            if legal and not self._fits(index) and self._bound(index) > self._bound(legal[-1]):
+            if legal and not self._fits(index) and self._excess(index) > self._excess(legal[-1]):
                 return NOTHING
             legal.append(index)
         return self._at_the_end(legal, bounded=self.domain.bounded) if legal else NOTHING
@@ -157,7 +157,7 @@ class Search:
             return NOTHING
         if legal[0] == legal[-1]:
             self._explain_fixed()
-        first, last = self._bound(legal[0]), self._bound(legal[-1])
+        first, last = self._excess(legal[0]), self._excess(legal[-1])
         if last < first:
             return Solved(self.domain.value(legal[0]), SMALLEST)
         if first < last and bounded:
@@ -200,9 +200,10 @@ class Search:
         found = self._legal(index)
         return found is not None and found.fits
 
-    def _bound(self, index: int) -> int:
+    def _excess(self, index: int) -> int:
+        """Bytes that the job is too large by: what falls as a card grows, although its margin may rise with the card."""
         found = self._legal(index)
-        return found.bound_bytes if found is not None else 0
+        return found.bound_bytes - found.usable_bytes if found is not None else 0
 
     def explain(self) -> None:
         """Why no value was found, where it is not that none fits: other fields fix this one, no card, too little said."""

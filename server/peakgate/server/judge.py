@@ -20,6 +20,7 @@ from peakgate.server.memory import MemoryModel
 from peakgate.server.notes import predict_notes, suggest_notes
 from peakgate.server.policy import Policy
 from peakgate.server.store.records import PredictionContent
+from peakgate.server.subjects import subject_text
 from peakgate.server.suggest import Counsel, advise
 from peakgate.server.wishes import NO_WISHES, Wishes
 from peakgate.v1.document import united
@@ -39,6 +40,8 @@ class Judged:
     brief: PredictResponse
     content: PredictionContent
     snapshot: Snapshot
+    distrust: tuple[str, ...] = ()
+    """Why the calibration was not trusted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +92,15 @@ class Judge:
         """The answer to a job. Raises PeakgateError when it cannot be judged."""
         assessor = self._assessor
         message = TrainingJob.FromString(job_bytes)
-        response = self._answer(self._job(message), assessor, replay=replay)[0]
-        content = _content(response, job_bytes, message.name, self.memory.version)
-        return Judged(answer=response, brief=answer.brief(response), content=content, snapshot=assessor.snapshot)
+        response, assessment, _ = self._answer(self._job(message), assessor, replay=replay)
+        content = _content(response, assessment, job_bytes, message.name, self.memory.version)
+        return Judged(
+            answer=response,
+            brief=answer.brief(response),
+            content=content,
+            snapshot=assessor.snapshot,
+            distrust=assessment.distrust,
+        )
 
     def remember(self, job_bytes: bytes, judged: Judged) -> None:
         """Keeps an answer, unless the snapshot was swapped while it was computed. Called on the event loop, as `cached` is."""
@@ -156,7 +165,6 @@ class Judge:
             decision,
             counsel.advice,
             predict_notes(job, assessment),
-            coverage=self.policy.coverage,
             calibration_version=assessor.snapshot.version,
         )
         return response, assessment, counsel
@@ -167,7 +175,7 @@ def _united(fields: tuple[FieldError, ...], more: tuple[FieldError, ...]) -> tup
     return tuple(FieldError(field=path, description=text) for path, text in pairs)
 
 
-def _content(response: PredictResponse, job_bytes: bytes, job_name: str, model_version: str) -> PredictionContent:
+def _content(response: PredictResponse, assessment: Assessment, job_bytes: bytes, job_name: str, model_version: str) -> PredictionContent:
     return PredictionContent(
         job=job_bytes,
         job_digest=hashlib.sha256(job_bytes).hexdigest(),
@@ -181,6 +189,7 @@ def _content(response: PredictResponse, job_bytes: bytes, job_name: str, model_v
         model_version=model_version,
         calibration_version=response.calibration.version,
         answer=answer.pack(response),
+        subject=subject_text(assessment.subject),
     )
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from peakgate.calibration import Calibrator, Observation, Outcome, Snapshot
+from peakgate.calibration import Calibrator, Outcome
+from peakgate.calibration.calibrator import OUT_OF_ORDER
 from peakgate.server.classing import Kind
 from peakgate.server.clock import MICROSECONDS, Clock
-from peakgate.server.errors import PeakgateError
+from peakgate.server.groups import groups_json
 from peakgate.server.judge import Judge
 from peakgate.server.lengths import at_length
 from peakgate.server.logs import Logger
+from peakgate.server.margin import Margin, margin_from
 from peakgate.server.metrics import Metrics
 from peakgate.server.observe import NO_PEAKS, Observed, observe
+from peakgate.server.rebuild import NEAR, rebuilt
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import Attempt, CalibrationRow, ObservationRow
+from peakgate.server.subjects import observation_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,13 @@ class Learned:
     outcome: Outcome
     kind: Kind
     source: str
+
+
+Due = list[tuple[Attempt, Observed]]
+"""Ended attempts, and what each says."""
+
+MOST_AT_ONCE = 500
+"""Attempts that one transaction takes in: whoever writes beside it waits for a part of a second at most."""
 
 
 class Learner:
@@ -49,94 +59,121 @@ class Learner:
         self._metrics = metrics
         self._log = log
         self._lock = asyncio.Lock()
-        self._sequence = 0
-        self._calibrator = Calibrator(epoch=judge.memory.version)
+        self._sequence = self._shown = 0
+        self._margin = Margin(Calibrator(epoch=judge.memory.version))
+        self._groups = self._margin.groups()
 
     async def load(self) -> None:
         """Takes the active calibration of the store, when another is active than the one in memory. Raises STORE_UNAVAILABLE."""
         async with self._lock:
-            if await asyncio.to_thread(self._load):
-                self._swap()
+            await asyncio.to_thread(self._load)
+            self._show()
 
     async def learn(self, names: Collection[str] | None = None) -> tuple[Learned, ...]:
         """Applies every ended job that was not applied yet (`names`: only of these predictions). Raises STORE_UNAVAILABLE."""
         async with self._lock:
-            learned = await asyncio.to_thread(self._learn, names)
-            if learned:
-                self._swap()
+            try:
+                learned = await asyncio.to_thread(self._learn, names)
+            finally:
+                self._show()
         for each in learned:
             self._report(each)
         return learned
 
+    def _show(self) -> None:
+        """Answers rest on what is in memory, also where that was read because another replica was first to learn."""
+        if self._shown != self._sequence:
+            self._shown = self._sequence
+            self._swap()
+
     def _swap(self) -> None:
-        snapshot = self._calibrator.snapshot()
-        self._judge.swap(snapshot)
-        groups = snapshot.groups()
-        self._metrics.series("peakgate_calibration_observations").set(sum(group.observations for group in groups))
-        for group in groups:
+        self._judge.swap(self._margin.calibrator.snapshot())
+        self._metrics.series("peakgate_calibration_observations").set(sum(group.observations for group in self._groups))
+        for group in self._groups:
             self._metrics.series("peakgate_calibration_margin_ratio", group=group.group).set(group.margin_ratio)
 
-    def _load(self) -> bool:
+    def _load(self) -> None:
         row = self._store.active_calibration()
         if row is None or row.sequence == self._sequence:
-            return False
+            return
+        self._margin = self._read(row.body)
+        self._margin.calibrator.snapshot()  # made here, off the event loop, and so are the groups
+        self._groups = self._margin.groups()
         self._sequence = row.sequence
-        calibrator = read_calibrator(row.body)
-        if calibrator.epoch != self._judge.memory.version:
-            self._log.warning("calibration of another memory model", found=calibrator.epoch, want=self._judge.memory.version)
-            calibrator = Calibrator(epoch=self._judge.memory.version)
-        self._calibrator = calibrator
-        self._calibrator.snapshot()  # fitted here, off the event loop
-        return True
+
+    def _read(self, body: str) -> Margin:
+        """The stored margin; one that this version cannot read is made again from what was observed, as far as that was kept."""
+        epoch = self._judge.memory.version
+        try:
+            margin = margin_from(body)
+        except ValueError as error:
+            self._log.warning("calibration cannot be read", cause=str(error))
+            again = rebuilt(self._store, 0, (), epoch=epoch)
+            return again.margin if again is not None else Margin(Calibrator(epoch=epoch))
+        if margin.calibrator.epoch == epoch:
+            return margin
+        self._log.warning("calibration of another memory model", found=margin.calibrator.epoch, want=epoch)
+        return Margin(Calibrator(epoch=epoch))
 
     def _learn(self, names: Collection[str] | None) -> tuple[Learned, ...]:
-        learned: list[Learned] = []
-        for attempt in self._due(names):
-            observed = self._observe(attempt)
-            if observed.reason == NO_PEAKS and attempt.finished_us > self._clock() - self._settle_us:
-                continue  # the end was told before the last peaks arrived
+        """One new version takes in all that is due."""
+        due = [(attempt, self._observe(attempt)) for attempt in self._due(names)]
+        unsettled_us = self._clock() - self._settle_us
+        # Without a peak the end was told before the last ones arrived.
+        due = [(attempt, each) for attempt, each in due if each.reason != NO_PEAKS or attempt.finished_us <= unsettled_us][:MOST_AT_ONCE]
+        self._load()
+        candidate = self._margin.copy() if due else self._margin
+        outcomes = [_learned(candidate, each) for _, each in due]
+        if any(outcome.reason == OUT_OF_ORDER for outcome in outcomes):
+            candidate, due, outcomes = self._with_late(candidate, due, outcomes, reach=None if names is None else NEAR)
+        return tuple(self._apply(due, outcomes, candidate) if due else ())
+
+    def _with_late(self, candidate: Margin, due: Due, outcomes: list[Outcome], *, reach: int | None) -> tuple[Margin, Due, list[Outcome]]:
+        """With rows that come late learned where they belong; what is too far back is left out, and waits for the next sweep."""
+        observations = [each.observation for _, each in due if each.observation is not None]
+        again = rebuilt(self._store, self._sequence, observations, epoch=self._judge.memory.version, reach=reach)
+        if again is None:
+            kept = [(pair, outcome) for pair, outcome in zip(due, outcomes, strict=True) if outcome.reason != OUT_OF_ORDER]
+            return candidate, [pair for pair, _ in kept], [outcome for _, outcome in kept]
+        names = [each.observation.prediction if each.observation is not None else "" for _, each in due]
+        return again.margin, due, [again.outcomes.get(name, outcome) for name, outcome in zip(names, outcomes, strict=True)]
+
+    def _apply(self, due: Due, outcomes: Sequence[Outcome], candidate: Margin) -> list[Learned]:
+        """Commits what became of attempts with the margin that they changed. Empty when another replica was first, or has moved on: what is
+        left is found at the next call."""
+        pairs = list(zip(due, outcomes, strict=True))
+        rows = [self._observation_row(attempt, each, outcome) for (attempt, each), outcome in pairs]
+        new = self._calibration_row(candidate) if candidate.version != self._margin.version else None
+        if not self._store.apply(rows, new, expected_sequence=self._sequence):
+            return []
+        if new is not None:
             self._load()
-            outcome, candidate = self._try(observed)
-            row = self._observation_row(attempt, observed, outcome)
-            new = self._calibration_row(candidate) if outcome.learned else None
-            if not self._store.apply(row, new, expected_sequence=self._sequence):
-                continue  # another replica was first, or has moved on: what is left is found at the next call
-            if outcome.learned:
-                self._load()
-            learned.append(
-                Learned(
-                    attempt=attempt,
-                    observed_bytes=observed.observed_bytes,
-                    outcome=outcome,
-                    kind=observed.kind,
-                    source=observed.source,
-                )
-            )
-        return tuple(learned)
+        return [
+            Learned(attempt=attempt, observed_bytes=each.observed_bytes, outcome=outcome, kind=each.kind, source=each.source)
+            for (attempt, each), outcome in pairs
+        ]
 
     def _observe(self, attempt: Attempt) -> Observed:
         memory = self._judge.memory
-        return observe(attempt, model_version=memory.version, at_length=at_length(memory, attempt.job_body))
+        return observe(
+            attempt,
+            model_version=memory.version,
+            received_at=self._clock() / MICROSECONDS,
+            at_length=at_length(memory, attempt.job_body),
+        )
 
     def _due(self, names: Collection[str] | None) -> Sequence[Attempt]:
         now = self._clock()
         return self._store.due(names=names, settled_before_us=now - self._settle_us, quiet_before_us=now - self._quiet_us)
 
-    def _try(self, observed: Observed) -> tuple[Outcome, Calibrator]:
-        """Learns on a copy: the one in use changes only after the commit."""
-        candidate = Calibrator.from_state(self._calibrator.state())
-        if observed.observation is None:
-            return Outcome(learned=False, reason=observed.reason, message=observed.message), candidate
-        return candidate.learn(observed.observation), candidate
-
     def _observation_row(self, attempt: Attempt, observed: Observed, outcome: Outcome) -> ObservationRow:
-        observation: Observation | None = observed.observation
+        observation = observed.observation
         return ObservationRow(
             prediction=attempt.prediction,
             job=attempt.job,
             restart=attempt.restart,
             observed_bytes=observed.observed_bytes,
-            predicted_bytes=observation.device_bytes if observation is not None else attempt.device_bytes,
+            predicted_bytes=observation.subject.device_bytes if observation is not None else attempt.device_bytes,
             lower_bytes=observation.lower_bytes if observation is not None else 0,
             upper_bytes=observation.upper_bytes if observation is not None else None,
             finished_us=attempt.finished_us,
@@ -152,18 +189,20 @@ class Learner:
             gpu_uuid=observed.gpu_uuid,
             steps_done=observed.steps_done,
             longest_sequence=observed.longest_sequence,
+            body=observation_text(observation) if observation is not None else "",
         )
 
-    def _calibration_row(self, calibrator: Calibrator) -> CalibrationRow:
-        snapshot = calibrator.snapshot()
+    def _calibration_row(self, margin: Margin) -> CalibrationRow:
+        groups = margin.groups()
         return CalibrationRow(
             sequence=0,
-            version=snapshot.version,
+            parent=self._sequence,
+            version=margin.version,
             state="active",
             created_us=self._clock(),
-            observations=sum(group.observations for group in snapshot.groups()),
-            groups=groups_json(snapshot),
-            body=json.dumps(calibrator.state(), allow_nan=False),
+            observations=sum(group.observations for group in groups),
+            groups=groups_json(groups),
+            body=margin.text(),
         )
 
     def _report(self, learned: Learned) -> None:
@@ -186,14 +225,7 @@ class Learner:
         )
 
 
-def read_calibrator(body: str) -> Calibrator:
-    """The calibrator that was stored. Raises STORE_UNAVAILABLE for a state that this version cannot read."""
-    try:
-        return Calibrator.from_state(json.loads(body))
-    except ValueError as error:
-        raise PeakgateError("STORE_UNAVAILABLE", f"the stored calibration cannot be used: {error}") from error
-
-
-def groups_json(snapshot: Snapshot) -> str:
-    """The groups of a snapshot for the list of versions."""
-    return json.dumps([asdict(group) for group in snapshot.groups()])
+def _learned(margin: Margin, observed: Observed) -> Outcome:
+    if observed.observation is None:
+        return Outcome(learned=False, reason=observed.reason, message=observed.message)
+    return margin.learn(observed.observation)

@@ -38,6 +38,12 @@ METRICS: tuple[Metric, ...] = (
     Metric(kind="gauge", name="peakgate_calibration_observations", help="Observations behind the active calibration."),
     Metric(kind="gauge", name="peakgate_calibration_margin_ratio", help="Margin over the requirement, by group.", labels=("group",)),
     Metric(
+        kind="counter",
+        name="peakgate_answers_distrusted_total",
+        help="Answers whose bound is a wide one because the calibration is not trusted, by reason.",
+        labels=("reason",),
+    ),
+    Metric(
         kind="histogram",
         name="peakgate_observed_over_predicted_ratio",
         help="Observed device peak over the predicted one, of ended jobs.",

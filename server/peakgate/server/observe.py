@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from peakgate.calibration import Observation
+from peakgate.calibration import Observation, Subject
 from peakgate.server.classing import RULES, Evidence, Kind, Rule, rule_for
 from peakgate.server.clock import MICROSECONDS
 from peakgate.server.figures import figures_of, worst_of
 from peakgate.server.gpu_figures import GpuFigures
-from peakgate.server.lengths import AtLength, Predicted
-from peakgate.server.store.records import AGENT, FLAGS, Attempt
+from peakgate.server.lengths import AtLength
+from peakgate.server.store.records import AGENT, FLAGS, Attempt, PeakRow
+from peakgate.server.subjects import subject_from
 
 NO_PEAKS = "NO_PEAKS"
 """The reason word of an attempt of which no GPU was seen."""
@@ -41,19 +43,22 @@ class Observed:
     longest_sequence: int = 0
 
 
-def observe(attempt: Attempt, *, model_version: str, at_length: AtLength | None = None) -> Observed:
+def observe(attempt: Attempt, *, model_version: str, received_at: float = math.inf, at_length: AtLength | None = None) -> Observed:
     """The one observation of an attempt: its worst GPU, by device peak. Figures of another memory model are not compared.
 
-    `at_length` predicts the job for another length, when its stated one is a cap.
+    `at_length` predicts the job for another length, when its stated one is a cap. `received_at` is in seconds since the epoch, infinite
+    when it is unknown.
     """
     gpus = figures_of(attempt.peaks, card_bytes=attempt.card_bytes)
     worst = worst_of(gpus)
     if worst is None:
         return Observed(reason=NO_PEAKS, message="the job ended and no GPU of it was seen")
-    predicted = _predicted(attempt, worst, at_length)
-    evidence = _evidence(attempt, gpus, worst, is_same_model=attempt.model_version == model_version, is_length_unknown=predicted is None)
+    subject = subject_from(attempt.subject) if attempt.subject else None
+    predicted = subject if at_length is None else at_length(worst.longest_sequence)
+    is_same_model = attempt.model_version == model_version and subject is not None
+    evidence = _evidence(attempt, gpus, worst, is_same_model=is_same_model, is_length_unknown=predicted is None)
     rule = rule_for(evidence)
-    figures = predicted if predicted is not None and rule.kind is not Kind.LOWER else _stated(attempt)
+    compared = predicted if predicted is not None and rule.kind is not Kind.LOWER else subject
     observed = Observed(
         kind=rule.kind,
         observed_bytes=worst.most_peak_bytes,
@@ -67,16 +72,9 @@ def observe(attempt: Attempt, *, model_version: str, at_length: AtLength | None 
         steps_done=evidence.steps_done or 0,
         longest_sequence=worst.longest_sequence,
     )
-    return observed if rule.kind is Kind.DROPPED else replace(observed, observation=_observation(attempt, worst, rule, figures))
-
-
-def _stated(attempt: Attempt) -> Predicted:
-    return Predicted(required_bytes=attempt.required_bytes, device_bytes=attempt.device_bytes)
-
-
-def _predicted(attempt: Attempt, worst: GpuFigures, at_length: AtLength | None) -> Predicted | None:
-    """What the peak is compared with: of a job with a cap, the prediction for its longest sequence. None: that was not seen."""
-    return _stated(attempt) if at_length is None else at_length(worst.longest_sequence)
+    if rule.kind is Kind.DROPPED or compared is None:
+        return observed
+    return replace(observed, observation=_observation(attempt, worst, rule, compared, received_at))
 
 
 def _evidence(attempt: Attempt, gpus: Sequence[GpuFigures], worst: GpuFigures, *, is_same_model: bool, is_length_unknown: bool) -> Evidence:
@@ -95,16 +93,23 @@ def _evidence(attempt: Attempt, gpus: Sequence[GpuFigures], worst: GpuFigures, *
     )
 
 
-def _observation(attempt: Attempt, worst: GpuFigures, rule: Rule, predicted: Predicted) -> Observation:
+def _observation(attempt: Attempt, worst: GpuFigures, rule: Rule, compared: Subject, received_at: float) -> Observation:
     return Observation(
         prediction=attempt_name(attempt),
-        group=attempt.group,
-        required_bytes=predicted.required_bytes,
-        device_bytes=predicted.device_bytes,
+        subject=replace(compared, user=user_of(attempt.peaks)),
         lower_bytes=rule.lower_bytes(worst),
         upper_bytes=None if rule.kind is Kind.LOWER else worst.most_peak_bytes,
         finished_at=attempt.finished_us / MICROSECONDS,
+        config=attempt.job_digest,
+        received_at=received_at,
+        has_statistics=worst.has_helper,
     )
+
+
+def user_of(peaks: Iterable[PeakRow]) -> str:
+    """Who ran the job, by the owner of its processes on a cluster; empty when nobody says, several do, or it is root, whom jobs share."""
+    users = {(row.cluster, row.uid) for row in peaks if row.uid > 0}
+    return "/".join(str(part) for part in users.pop()) if len(users) == 1 else ""
 
 
 def attempt_name(attempt: Attempt) -> str:

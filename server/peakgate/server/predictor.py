@@ -65,6 +65,7 @@ class Predictor:
         self._store = store
         self._audit = audit
         self._clock = clock
+        self._metrics = metrics
         self._name_of = name_of
         self._seen = seen if seen is not None else SeenRequests()
         self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # a lock lives as long as a call holds it
@@ -169,6 +170,8 @@ class Predictor:
         answer = PredictResponse()
         answer.CopyFrom(judged.brief if brief else judged.answer)
         self._verdicts[answer.verdict].add()
+        for reason in judged.distrust:
+            self._metrics.series("peakgate_answers_distrusted_total", reason=reason).add()
         return answer
 
     def _stored(self, judged: Judged, *, brief: bool, request_id: str | None = None, digest: str | None = None) -> PredictResponse:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from peakgate.calibration.trust import GROUP_STALE, MISSES_TOO_OFTEN, TOO_MUCH_KEPT_OUT
 from peakgate.memory.change import Value
 from peakgate.memory.prediction import LedgerLine
 from peakgate.server.assess import Assessment
 from peakgate.server.decide import Decision, Ground, Verdict, retries
 from peakgate.server.memory import Changes
 from peakgate.server.suggest import Advice
+
+DISTRUST = {
+    MISSES_TOO_OFTEN: "of the newest jobs more than three times as many passed their bound as it had promised",
+    TOO_MUCH_KEPT_OUT: "more than a twentieth of what was observed in a day had to be kept out",
+    GROUP_STALE: "no job of this kind was observed for 30 days",
+}
+"""What a person is told of each reason not to trust the calibration."""
 
 
 def gigabytes(size_bytes: int) -> str:
@@ -34,6 +42,8 @@ def warnings(decision: Decision, assessment: Assessment) -> tuple[str, ...]:
     found = assessment.prediction.warnings
     if assessment.prediction.host_bytes and not assessment.host_memory_bytes:
         found += (_unchecked_host(assessment),)
+    if assessment.distrust:
+        found += (_distrust(assessment),)
     if decision.verdict is Verdict.ADMIT and retries(assessment):
         found += (_retries(assessment),)
     return found
@@ -44,6 +54,11 @@ def _unchecked_host(assessment: Assessment) -> str:
         f"what is offloaded takes {gigabytes(assessment.prediction.host_bytes)} of a node's RAM; whether it has that much was not checked: "
         "state node.host_memory_bytes"
     )
+
+
+def _distrust(assessment: Assessment) -> str:
+    why = "; ".join(DISTRUST[each] for each in assessment.distrust)
+    return f"the margin is a wide one, because what was learned is not trusted ({' '.join(assessment.distrust)}): {why}"
 
 
 def _retries(assessment: Assessment) -> str:

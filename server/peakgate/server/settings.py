@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from peakgate.server.card_order import by_preference, by_price
-from peakgate.server.policy import DEFAULT_COVERAGE, Policy
+from peakgate.server.policy import CAREFUL_COVERAGE, DEFAULT_COVERAGE, Policy
 from peakgate.server.retention import Retention
 from peakgate.server.site_models import load_site_models
 
@@ -30,6 +30,9 @@ class Settings(BaseSettings):
     http_port: int = Field(default=9551, ge=0, le=65535, description="Port of HTTP; 0 takes a free one.")
     database_url: str = Field(default_factory=default_database_url, description="SQLAlchemy URL of SQLite or PostgreSQL.")
     coverage: float = Field(default=DEFAULT_COVERAGE, gt=0, lt=1, description="Probability with which the bound covers the need.")
+    careful_coverage: float = Field(
+        default=CAREFUL_COVERAGE, gt=0, lt=1, description="The same where the margin is unsure: few observations, a new version, a drift."
+    )
     operator_reserve_bytes: int = Field(default=0, ge=0, description="Bytes that stay free on every card.")
     gpu_prices: str = Field(default="", description="Cards on offer with a price an hour: h100-80gb=2.5,h100-80gb/3g.40gb=1.1.")
     gpu_preference: str = Field(
@@ -76,6 +79,7 @@ class Settings(BaseSettings):
         """The part of the settings that answers depend on."""
         return Policy(
             coverage=self.coverage,
+            careful_coverage=self.careful_coverage,
             operator_reserve_bytes=self.operator_reserve_bytes,
             gpu_order=by_price(self.gpu_prices) or by_preference(self.gpu_preference),
         )

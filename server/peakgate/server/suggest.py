@@ -90,7 +90,7 @@ def advise(
     """
     if assessment.capacity is None and not wishes.pareto:
         return Counsel()  # without a card nothing fits or does not
-    limit_of = cache(partial(assessor.largest_requirement, usable_bytes=assessment.usable_bytes))
+    limit_of = cache(partial(assessor.largest_requirement, job=job, like=assessment.subject, usable_bytes=assessment.usable_bytes))
     most = ASKED if thorough else UNASKED
     wanted = Wanted(allow=wishes.allow, keeps=wishes.keeps, most=most, thorough=thorough, front=wishes.pareto)
     plans = assessor.memory.plans(job, limit_of, wanted)

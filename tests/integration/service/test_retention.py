@@ -38,7 +38,7 @@ def observe(store: SqlStore) -> None:
     """Makes an observation of predictions/0's attempt, as the learner does."""
     figures = {"observed_bytes": 60_000, "lower_bytes": 52_000, "upper_bytes": 60_000}
     row = an_observation("predictions/0", **figures, finished_us=OLD_US, applied_us=OLD_US, learned=False)
-    assert store.apply(row, None, expected_sequence=0)
+    assert store.apply([row], None, expected_sequence=0)
 
 
 def an_event(moment_us: int, event: str = "finished", prediction: str = "predictions/0") -> EventRow:

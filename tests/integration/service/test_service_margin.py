@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import grpc
 import pytest
 from tests.databases import Database
 
+from peakgate.calibration.trust import MISSES_TOO_OFTEN, Trust
 from peakgate.server.errors import PeakgateError
+from peakgate.server.subjects import observation_from, subject_from
 from peakgate.v1 import calibration_service_pb2 as calibration_pb
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1 import telemetry_service_pb2 as telemetry_pb
@@ -99,15 +102,20 @@ async def test_an_end_that_comes_before_its_peaks_waits_for_them(service: Any, a
     assert (await predicted(service, a_job)).peak.bound_bytes > before.peak.bound_bytes
 
 
-async def test_an_out_of_memory_raises_the_bound(service: Any, a_job: AJob) -> None:
-    """It is a lower bound of the need, at the whole card."""
-    before = await predicted(service, a_job)
-    total = int(before.peak.device_bytes * 1.1)
-    peak = a_peak(before.prediction, total * 0.99, gpu_total_bytes=total)
-    await service.telemetry.ReportPeaks(a_batch(peak))
-    await service.telemetry.ReportJobEvent(an_end(before.prediction, "oom"))
-    assert (await predicted(service, a_job)).peak.bound_bytes > before.peak.bound_bytes
-    assert (await service.predictions.ListPredictions(pb.ListPredictionsRequest())).predictions[-1].state == "oom"
+async def test_out_of_memories_raise_the_bound(service: Any, a_job: AJob) -> None:
+    """Each is a lower bound of the need, at the whole card. One may have had another cause; several say that the level has moved."""
+    job = a_job(framework="huggingface")
+    before = await service.predictions.Predict(pb.PredictRequest(job=job))
+    assert before.peak.required_bytes < TOTAL_BYTES < before.peak.bound_bytes
+    for number in range(6):
+        answer = await service.predictions.Predict(pb.PredictRequest(job=job))
+        await service.telemetry.ReportPeaks(a_batch(a_peak(answer.prediction, TOTAL_BYTES * 0.99, job=str(number))))
+        await service.telemetry.ReportJobEvent(an_end(answer.prediction, "oom", job=str(number)))
+    after = await service.predictions.Predict(pb.PredictRequest(job=job))
+    assert after.peak.bound_bytes > before.peak.bound_bytes
+    assert after.peak.oom_probability > before.peak.oom_probability
+    listed = await service.predictions.ListPredictions(pb.ListPredictionsRequest(observed_only=True))
+    assert [each.state for each in listed.predictions] == ["oom"] * 6
 
 
 async def test_the_worst_gpu_counts(service: Any, a_job: AJob, database: Database) -> None:
@@ -296,6 +304,34 @@ async def test_an_implausible_peak_is_quarantined_with_its_reason(service: Any, 
     assert [row.prediction for row in kept_out] == [before.prediction]
     assert kept_out[0].reason.isupper()
     assert kept_out[0].message
+
+
+async def test_a_calibration_that_is_not_trusted_is_told_and_counted(service: Any, a_job: AJob) -> None:
+    """A wide bound at 99 %, a warning with the reason's word, and the metric that a dashboard shows; cached answers count too."""
+    before = await predicted(service, a_job)
+    misses = replace(service.core.judge.snapshot, trust=Trust(chances=(0.0,) * 200))
+    service.core.judge.swap(misses)
+    for _ in range(2):
+        answer = await predicted(service, a_job)
+        assert any(MISSES_TOO_OFTEN in warning for warning in answer.warnings)
+        assert answer.peak.coverage == 0.99
+        assert answer.peak.bound_bytes - answer.peak.required_bytes >= 0.15 * answer.capacity.total_bytes
+    assert answer.peak.bound_bytes > before.peak.bound_bytes
+    text = service.metrics.exposition().decode()
+    assert f'peakgate_answers_distrusted_total{{reason="{MISSES_TOO_OFTEN}"}} 2.0' in text
+
+
+async def test_what_is_stored_is_what_the_calibration_is_told(service: Any, a_job: AJob, database: Database) -> None:
+    """The subject with the prediction; the same with whose it was and what was seen, with the observation."""
+    before = await predicted(service, a_job)
+    await service.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes, ended=True, uid=1000)))
+    ((subject,),) = database.rows("SELECT subject FROM predictions")
+    ((body, sequence),) = database.rows("SELECT body, sequence FROM observations")
+    stored, told = subject_from(str(subject)), observation_from(str(body))
+    assert (stored.group, stored.required_bytes) == (before.calibration.group, before.peak.required_bytes)
+    assert told.subject == replace(stored, user="c/1000")
+    assert (told.upper_bytes, told.has_statistics, len(told.config)) == (before.peak.device_bytes, False, 64)
+    assert sequence == service.core.store.active_calibration().sequence
 
 
 def test_a_killed_service_loses_nothing_that_it_acknowledged(run_service: Any, a_job: AJob) -> None:

@@ -52,7 +52,7 @@ async def observations(service: Any, prediction: str) -> list[Observation]:
 
 async def test_an_observation_says_what_it_rests_on(service: Any, a_job: AJob) -> None:
     """Accounting beside samples, the helper's blocks: kind, source, class, node, GPU, ends, in the answer and in the list."""
-    before = await predicted(service, a_job(micro_batch_size=4))
+    before = await predicted(service, a_job(micro_batch_size=4, framework="huggingface"))
     device = before.peak.device_bytes
     process: dict[str, object] = {"pid": 9, "pid_start_ticks": 5}
     helper = {"torch_reserved_bytes": device - 10**9, "torch_allocated_bytes": device - 2 * 10**9, "steps_done": 70}
@@ -73,7 +73,7 @@ async def test_an_observation_says_what_it_rests_on(service: Any, a_job: AJob) -
 async def test_several_events_of_one_end_give_one_result(order: tuple[str, ...], start_service: Any, a_job: AJob) -> None:
     """The agent sees an end, the scheduler a failure, the helper an out-of-memory: whoever comes first."""
     async with start_service() as service:
-        before = await predicted(service, a_job(micro_batch_size=4))
+        before = await predicted(service, a_job(micro_batch_size=4, framework="huggingface"))
         for event in order:
             await end(service, before.prediction, event)
         card = int(before.peak.device_bytes * 1.1)
@@ -86,7 +86,7 @@ async def test_several_events_of_one_end_give_one_result(order: tuple[str, ...],
 
 async def test_an_event_that_comes_after_learning_is_kept(service: Any, a_job: AJob) -> None:
     """The state follows it; what was learned stays as it was."""
-    before = await predicted(service, a_job(micro_batch_size=4))
+    before = await predicted(service, a_job(micro_batch_size=4, framework="huggingface"))
     await report(service, before.prediction, {"peak_bytes": float(before.peak.device_bytes), "ended": True})
     learned = await observations(service, before.prediction)
     await end(service, before.prediction, "failed", exit_code=1)
@@ -98,7 +98,7 @@ async def test_an_event_that_comes_after_learning_is_kept(service: Any, a_job: A
 
 async def test_a_scheduler_that_tells_the_end_first_waits_for_the_agents_last_rows(service: Any, a_job: AJob) -> None:
     """The epilog of a job is faster than the agent's last batch, which has the peak."""
-    before = await predicted(service, a_job(micro_batch_size=4))
+    before = await predicted(service, a_job(micro_batch_size=4, framework="huggingface"))
     device = before.peak.device_bytes
     await report(service, before.prediction, {"peak_bytes": device * 0.8})
     now = Timestamp()
@@ -112,7 +112,7 @@ async def test_a_scheduler_that_tells_the_end_first_waits_for_the_agents_last_ro
 
 async def test_the_end_on_one_node_waits_for_the_other(service: Any, a_job: AJob) -> None:
     """The first node to be done tells the end; the worst GPU is the other's, which grows until its own agent says that it is over."""
-    before = await predicted(service, a_job(micro_batch_size=4))
+    before = await predicted(service, a_job(micro_batch_size=4, framework="huggingface"))
     device = before.peak.device_bytes
     other: dict[str, object] = {"gpu_uuid": UUID.replace("GPU-", "GPU-0")}
     await report(service, before.prediction, {"peak_bytes": device * 0.8, "ended": True}, {**other, "peak_bytes": device * 0.5})
@@ -128,7 +128,7 @@ async def test_the_end_on_one_node_waits_for_the_other(service: Any, a_job: AJob
 @pytest.mark.parametrize("exit_of_job", [{"exit_code": 137}, {"exit_code": 0, "signal": 9}], ids=["137", "signal 9"])
 async def test_an_end_with_an_exit_status_did_not_go_well(exit_of_job: dict[str, Any], service: Any, a_job: AJob) -> None:
     """A kill is no out-of-memory of the GPU: the peak is a lower end."""
-    before = await predicted(service, a_job(micro_batch_size=4))
+    before = await predicted(service, a_job(micro_batch_size=4, framework="huggingface"))
     await report(service, before.prediction, {"peak_bytes": float(before.peak.device_bytes)})
     await end(service, before.prediction, **exit_of_job)
     (found,) = await observations(service, before.prediction)
@@ -139,7 +139,7 @@ async def test_an_end_with_an_exit_status_did_not_go_well(exit_of_job: dict[str,
 @pytest.mark.parametrize(("told", "want_kind"), [({"origin": "slurm", "exit_code": 0}, "exact"), ({}, "lower")], ids=["scheduler", "agent"])
 async def test_an_exit_status_of_0_tells_how_a_full_card_ended(told: dict[str, Any], want_kind: str, service: Any, a_job: AJob) -> None:
     """Without it the last allocation may have been the one that failed."""
-    before = await predicted(service, a_job(micro_batch_size=4))
+    before = await predicted(service, a_job(micro_batch_size=4, framework="huggingface"))
     device = before.peak.device_bytes
     row = {"peak_bytes": float(device), "gpu_total_bytes": int(device / 0.975), "flags": ["censored"]}
     await report(service, before.prediction, row)
@@ -150,9 +150,9 @@ async def test_an_exit_status_of_0_tells_how_a_full_card_ended(told: dict[str, A
 
 async def test_a_capped_job_is_compared_with_its_longest_sequence(service: Any, a_job: AJob) -> None:
     """Half the peak of the cap is no mismatch when the sequences were shorter; without the helper it is a lower end."""
-    job = a_job(micro_batch_size=4)
+    job = a_job(micro_batch_size=4, framework="huggingface")
     job.batch.sequence_length_is = "cap"
-    short = a_job(micro_batch_size=4)
+    short = a_job(micro_batch_size=4, framework="huggingface")
     short.batch.sequence_length = 256
     want_device = (await predicted(service, short)).peak.device_bytes
     seen, unseen = await predicted(service, job), await predicted(service, job)
@@ -172,7 +172,7 @@ async def test_a_capped_job_is_compared_with_its_longest_sequence(service: Any, 
 
 async def test_what_is_kept_out_says_why(service: Any, a_job: AJob) -> None:
     """With the attempt and its GPU, for whoever looks into it."""
-    before = await predicted(service, a_job(micro_batch_size=4))
+    before = await predicted(service, a_job(micro_batch_size=4, framework="huggingface"))
     await report(service, before.prediction, {"peak_bytes": float(before.peak.device_bytes), "ended": True, "flags": ["xid"], "xid": 79})
     (row,) = (await service.calibration.ListQuarantine(calibration_pb.ListQuarantineRequest())).observations
     assert (row.reason, row.observation.kind, row.observation.node) == ("HARDWARE_ERROR", "dropped", "n1")

@@ -21,6 +21,7 @@ from peakgate.server.store import engine as engine_module
 from peakgate.server.store import migrate, predictions
 from peakgate.server.store.engine import open_engine, refuse_network_file_system, sqlite_file
 from peakgate.server.store.migrate import upgrade
+from peakgate.server.store.migrations.versions.v0004_calibration import ADDED
 from peakgate.server.store.records import EventRow, PeakRow
 from peakgate.server.store.sql import SqlStore, open_store
 from peakgate.server.store.tables import metadata, peaks
@@ -224,11 +225,11 @@ def test_order_duplicates_and_batches_do_not_matter(batch: list[PeakRow], data: 
 def test_an_attempt_is_applied_once(store: SqlStore) -> None:
     """A second time is told, with or without a new version, and no version is stored."""
     store.add_predictions([a_prediction("predictions/0")])
-    assert store.apply(an_observation("predictions/0"), a_version("1"), expected_sequence=0)
+    assert store.apply([an_observation("predictions/0")], a_version("1"), expected_sequence=0)
     active = store.active_calibration()
     assert active is not None
     for new in (None, a_version("2")):
-        assert not store.apply(an_observation("predictions/0"), new, expected_sequence=active.sequence)
+        assert not store.apply([an_observation("predictions/0")], new, expected_sequence=active.sequence)
     assert store.active_calibration() == active
 
 
@@ -249,7 +250,7 @@ def test_the_list_of_ended_attempts_stays_short(store: SqlStore, database: Datab
     store.merge_peaks(ended)
     store.add_event(EventRow(cluster="c", job="2", restart=0, prediction="predictions/0", event="oom", event_us=4, exit_code=None))
     assert [(each.job, each.event) for each in store.due(names=None, settled_before_us=0)] == [("1", ""), ("2", "oom")][::-1]
-    assert store.apply(an_observation("predictions/0"), None, expected_sequence=0)
+    assert store.apply([an_observation("predictions/0")], None, expected_sequence=0)
     store.merge_peaks(ended)
     assert [each.job for each in store.due(names=None, settled_before_us=0)] == ["2"]
     query = "SELECT prediction, job FROM ended_attempts ORDER BY prediction, job"
@@ -262,13 +263,16 @@ def test_the_list_of_ended_attempts_stays_short(store: SqlStore, database: Datab
 
 def test_an_upgrade_lists_what_had_ended(database: Database) -> None:
     """Attempts that the version before had not learned from are found; the applied one and the running one are not."""
-    database.upgrade_to("0003")
+    upgrade(database.url)
     store = SqlStore(open_engine(database.url))
     store.add_predictions([a_prediction(f"predictions/{number}") for number in range(4)])
     store.merge_peaks([a_peak(prediction=f"predictions/{number}", ended=number % 2) for number in range(4)])
     store.add_event(EventRow(cluster="c", job="1", restart=0, prediction="predictions/2", event="failed", event_us=9, exit_code=1))
-    store.apply(an_observation("predictions/1"), None, expected_sequence=0)
-    database.run("DROP TABLE ended_attempts", "DROP INDEX ix_predictions_unused", "UPDATE alembic_version SET version_num = '0002'")
+    store.apply([an_observation("predictions/1")], None, expected_sequence=0)
+    indices = ("DROP INDEX ix_predictions_unused", "DROP INDEX ix_observations_sequence")
+    columns = (f"ALTER TABLE {table} DROP COLUMN {name}" for table, name, _, _ in ADDED)
+    later = ("DROP TABLE ended_attempts", "DROP TABLE leases", "DROP TABLE tries")
+    database.run(*later, *indices, *columns, "UPDATE alembic_version SET version_num = '0002'")
     upgrade(database.url)
     assert [each.prediction for each in store.due(names=None, settled_before_us=0)] == ["predictions/3", "predictions/2"]
     store.close()

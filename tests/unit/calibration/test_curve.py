@@ -1,72 +1,90 @@
-"""The survival curve of standardised scores."""
+"""The survival curve of standardised scores, against a plain weighted Kaplan–Meier estimator."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from peakgate.calibration import prior
-from peakgate.calibration.curve import Curve, product_limit
+from peakgate.calibration.curve import Curve, Step, curve_of
 
-SCORES = st.lists(st.tuples(st.floats(-10, 30), st.booleans()), max_size=40)
+STEPS = st.lists(
+    st.tuples(st.floats(-10, 30).map(lambda score: round(score, 1)), st.booleans(), st.floats(0.05, 1)), min_size=1, max_size=40
+)
+
+
+def a_curve(steps: list[Step]) -> Curve:
+    """The curve of steps in any order."""
+    return curve_of(sorted(steps), total=math.fsum(weight for *_, weight in steps))
+
+
+def kaplan_meier(steps: list[Step], at: float) -> float:
+    """P(score > at), as the paper has it: over the distinct exact scores, with all weights at risk counted anew; one more never dies."""
+    alive = 1.0
+    for place in sorted({score for score, censored, _ in steps if not censored and score <= at}):
+        died = sum(weight for score, censored, weight in steps if score == place and not censored)
+        at_risk = sum(weight for score, _, weight in steps if score >= place) + 1.0
+        alive *= 1 - died / at_risk
+    return alive
 
 
 def test_without_scores_the_curve_is_the_prior() -> None:
-    """The median of the prior is 0, and its 95 % quantile lies at ln 19 logistic scales, 1.62 standard deviations."""
-    assert Curve().quantile(0.5) == pytest.approx(0.0, abs=1e-6)
-    assert Curve().quantile(0.05) == pytest.approx(1.6234, abs=1e-4)
+    """One percent beyond the first quantile, half beyond zero, and the first quantile for every α."""
+    assert Curve().survival(prior.FIRST_QUANTILE) == pytest.approx(0.01)
+    assert Curve().survival(0.0) == pytest.approx(0.5)
+    assert [Curve().quantile(alpha) for alpha in (0.01, 0.5)] == [prior.FIRST_QUANTILE] * 2
 
 
 def test_the_product_limit_is_that_of_the_textbook() -> None:
-    """Exact scores 1, 3 and 4 with one censored at 2: survival 3/4, then 3/4·1/2, then 0 (Kaplan and Meier 1958)."""
-    assert product_limit([(4.0, True), (2.0, False), (3.0, True), (1.0, True)]).alive == (0.75, 0.75, 0.375, 0.0)
+    """Exact scores 1, 3, 4, one censored at 2, and one to come: survival 4/5, then 4/5·2/3, then 4/5·2/3·1/2."""
+    curve = a_curve([(4.0, False, 1.0), (2.0, True, 1.0), (3.0, False, 1.0), (1.0, False, 1.0)])
+    assert curve.scores == (1.0, 3.0, 4.0)
+    assert curve.alive == pytest.approx((4 / 5, 8 / 15, 4 / 15))
 
 
-def test_a_tie_counts_the_exact_score_first() -> None:
-    """A job that was censored at a score outlived it."""
-    assert product_limit([(1.0, False), (1.0, True)]).alive == (0.5, 0.5)
+@given(steps=STEPS, at=st.floats(-12, 32))
+def test_the_curve_is_the_plain_estimator(steps: list[Step], at: float) -> None:
+    """With weights, ties and lower bounds."""
+    assert a_curve(steps).survival(at) == pytest.approx(kaplan_meier(steps, at), abs=1e-9)
 
 
-@given(pairs=SCORES, low=st.floats(-20, 40), high=st.floats(-20, 40))
-def test_survival_falls(pairs: list[tuple[float, bool]], low: float, high: float) -> None:
+@given(steps=STEPS, low=st.floats(-20, 40), high=st.floats(-20, 40))
+def test_survival_falls(steps: list[Step], low: float, high: float) -> None:
     """A larger score is never more likely to be passed, and a probability stays one."""
-    curve = product_limit(pairs)
+    curve = a_curve(steps)
     low, high = sorted((low, high))
     assert 0 <= curve.survival(high) <= curve.survival(low) <= 1
 
 
-@given(pairs=SCORES, exceeded_by=st.floats(1e-6, 0.999))
-def test_the_quantile_inverts_the_survival(pairs: list[tuple[float, bool]], exceeded_by: float) -> None:
-    """At the quantile the probability is low enough, and just below it it is not."""
-    curve = product_limit(pairs)
-    score = curve.quantile(exceeded_by)
-    assert curve.survival(score) <= exceeded_by < curve.survival(score - 1e-6)
+@given(steps=STEPS, alpha=st.floats(0.001, 0.999))
+def test_the_quantile_inverts_the_survival(steps: list[Step], alpha: float) -> None:
+    """At the quantile the probability is low enough, and just below it it is not; unless a limit holds it."""
+    curve = a_curve(steps)
+    score = curve.quantile(alpha)
+    if score < prior.HIGHEST_QUANTILE:
+        assert curve.survival(score) <= alpha
+    if score > (prior.LOWEST_EAGER_QUANTILE if alpha > prior.EAGER_ALPHA else prior.LOWEST_QUANTILE):
+        assert curve.survival(score - 1e-6) > alpha
 
 
-@given(pairs=SCORES)
-def test_the_order_of_the_scores_does_not_matter(pairs: list[tuple[float, bool]]) -> None:
-    """The curve is a function of the set."""
-    assert product_limit(reversed(pairs)) == product_limit(pairs)
+def test_with_few_scores_no_finite_one_covers() -> None:
+    """98 exact scores cannot promise 99 %, 99 can (split conformal prediction needs 1/α − 1)."""
+    scores = [(2.0 + index / 100, False, 1.0) for index in range(99)]
+    assert a_curve(scores[:98]).quantile(0.01) == prior.HIGHEST_QUANTILE
+    assert a_curve(scores).quantile(0.01) == pytest.approx(2.98)
 
 
-@given(pairs=SCORES, censored=st.floats(-10, 30), at=st.floats(-10, 40))
-def test_a_lower_bound_never_makes_the_curve_fall_faster(pairs: list[tuple[float, bool]], censored: float, at: float) -> None:
+@given(steps=STEPS, censored=st.floats(-10, 30), at=st.floats(-10, 40))
+def test_a_lower_bound_never_makes_the_curve_fall_faster(steps: list[Step], censored: float, at: float) -> None:
     """A job that ran out of memory is evidence for larger needs only."""
-    exact = [pair for pair in pairs if pair[1]]
-    assert product_limit([*exact, (censored, False)]).survival(at) >= product_limit(exact).survival(at) - 1e-12
+    assert a_curve([*steps, (censored, True, 1.0)]).survival(at) >= a_curve(steps).survival(at) - 1e-12
 
 
-def test_the_prior_is_standardised() -> None:
-    """Its variance is 1 (integrated numerically), so that spreads are standard deviations."""
-    steps = [(index + 0.5) / 100 for index in range(-4000, 4000)]
-    variance = sum(x * x * (prior.survival(x - 0.005) - prior.survival(x + 0.005)) for x in steps)
-    assert variance == pytest.approx(1.0, abs=1e-3)
-
-
-def test_a_known_group_is_narrower() -> None:
-    """The width starts at 1 and falls to the scatter between jobs."""
-    widths = [prior.width(rows) for rows in (0, 1, 5, 50, 10_000)]
-    assert widths[0] == 1.0
-    assert widths == sorted(widths, reverse=True)
-    assert widths[-1] == pytest.approx(prior.SCATTER, abs=1e-3)
+@given(steps=STEPS)
+def test_a_user_left_out_is_as_if_not_there(steps: list[Step]) -> None:
+    """Weight zero changes no survival."""
+    with_nobody = a_curve([*steps, (3.0, False, 0.0)])
+    assert all(math.isclose(with_nobody.survival(at), a_curve(steps).survival(at)) for at in range(-10, 30))

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from peakgate.calibration import Subject
 from peakgate.server.store.records import Attempt, PeakRow
+from peakgate.server.subjects import subject_text
 
 CARD = 80_000
 SECOND = 1_000_000
+
+SUBJECT = Subject(group="g", framework="f", card_bytes=CARD, required_bytes=50_000, device_bytes=58_000)
+"""A job that was predicted to need 50,000 bytes and to show 58,000."""
 
 
 def a_peak(**changes: object) -> PeakRow:
@@ -54,7 +59,7 @@ def of_helper(*, allocated: int = 50_000, reserved: int = 58_000, pid: int = 9, 
 
 
 def an_attempt(*peaks: PeakRow, event: str = "finished", model_version: str = "1") -> Attempt:
-    """A job that was predicted to need 50,000 bytes and to show 58,000."""
+    """An attempt of the job above."""
     return Attempt(
         prediction="predictions/0",
         job="1",
@@ -66,4 +71,6 @@ def an_attempt(*peaks: PeakRow, event: str = "finished", model_version: str = "1
         model_version=model_version,
         finished_us=5 * SECOND,
         peaks=peaks,
+        job_digest="digest",
+        subject=subject_text(SUBJECT),
     )

@@ -8,9 +8,15 @@ MODEL = "1"
 
 
 def a_prediction(
-    name: str = "predictions/0", *, job: bytes = b"", model_version: str = MODEL, created_us: int = 0, request_id: str | None = None
+    name: str = "predictions/0",
+    *,
+    job: bytes = b"",
+    model_version: str = MODEL,
+    created_us: int = 0,
+    request_id: str | None = None,
+    subject: str = "",
 ) -> PredictionRow:
-    """A prediction of 50,000 bytes and a device peak of 58,000."""
+    """A prediction of 50,000 bytes and a device peak of 58,000. Without a subject nothing is learned of it."""
     content = PredictionContent(
         job=job,
         job_digest=f"digest of {job.hex()}",
@@ -24,5 +30,6 @@ def a_prediction(
         model_version=model_version,
         calibration_version="1.0",
         answer=b"answer",
+        subject=subject,
     )
     return PredictionRow(prediction=name, created_us=created_us, request_id=request_id, request_digest=None, content=content)

@@ -40,7 +40,7 @@ def test_layers_are_numbered_in_the_order_of_the_forward_pass(assessor: Assessor
     assessment = assessor.assess(a_job())
     prediction = replace(assessment.prediction, timeline=tuple(a_point(*each) for each in passes * 2))
     decision = Decision(verdict=Verdict.ADMIT, ground=Ground.FITS)
-    answer = build_answer(replace(assessment, prediction=prediction), decision, (), coverage=0.95, calibration_version="")
+    answer = build_answer(replace(assessment, prediction=prediction), decision, (), calibration_version="")
     want_labels = ["embedding", "layer 1", "layer 2", "loss", "layer 2", "layer 1"]
     assert [point.label for point in answer.timeline] == want_labels * 2
 

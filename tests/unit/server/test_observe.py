@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.server.attempts import CARD, a_peak, a_process, an_attempt, of_helper
+from tests.unit.server.attempts import CARD, SUBJECT, a_peak, a_process, an_attempt, of_helper
 
-from peakgate.calibration import gate
+from peakgate.calibration import Subject, gate
 from peakgate.calibration.prior import GIGABYTE
 from peakgate.server.classing import RULES, Kind
 from peakgate.server.gpu_figures import LARGEST_CACHE_RATIO
-from peakgate.server.lengths import AtLength, Predicted
-from peakgate.server.observe import REASONS, Observed, observe
+from peakgate.server.lengths import AtLength
+from peakgate.server.observe import REASONS, Observed, observe, user_of
 from peakgate.server.store.records import FLAGS, Attempt, PeakRow
 
 IN_USE = int(60_000 / LARGEST_CACHE_RATIO)
@@ -23,7 +23,7 @@ JUST_FULL = 79_000
 
 def observed(attempt: Attempt, at_length: AtLength | None = None) -> Observed:
     """What is said under the model that made the prediction."""
-    return observe(attempt, model_version="1", at_length=at_length)
+    return observe(attempt, model_version="1", received_at=6.0, at_length=at_length)
 
 
 def ends(found: Observed) -> tuple[int, int | None]:
@@ -38,7 +38,8 @@ def test_a_finished_job_lies_between_blocks_in_use_and_device_peak() -> None:
     assert (found.kind, found.reason, found.confidence) == (Kind.EXACT, "", "C")
     assert ends(found) == (IN_USE, 60_000)
     assert found.observation is not None
-    assert (found.observation.required_bytes, found.observation.device_bytes, found.observation.finished_at) == (50_000, 58_000, 5.0)
+    assert (found.observation.subject, found.observation.finished_at, found.observation.received_at) == (SUBJECT, 5.0, 6.0)
+    assert found.observation.config == "digest"
 
 
 def test_it_says_where_it_was_seen_and_on_what_it_rests() -> None:
@@ -47,6 +48,28 @@ def test_it_says_where_it_was_seen_and_on_what_it_rests() -> None:
     found = observed(an_attempt(*rows, of_helper(node="n2", gpu_uuid="GPU-7", steps_done=40, longest_sequence=900), a_peak(peak_bytes=9)))
     assert (found.node, found.gpu_uuid, found.source, found.origin) == ("n2", "GPU-7", "sampled+torch", "agent")
     assert (found.steps_done, found.longest_sequence, found.observed_bytes, found.confidence) == (40, 900, 60_000, "B")
+
+
+def test_the_owner_of_the_processes_is_the_user() -> None:
+    """On a cluster, whose numbers are its own; nobody when it is root, whom containers share, or when several are seen."""
+    owners = {
+        "c/1000": [a_peak(uid=1000), a_process(uid=1000)],
+        "": [a_peak(uid=0), a_process(uid=-1)],
+        "d/7": [a_peak(cluster="d", uid=7), a_process(uid=0)],
+    }
+    assert {name: user_of(rows) for name, rows in owners.items()} == {name: name for name in owners}
+    assert user_of([a_peak(uid=1), a_process(uid=2)]) == ""
+    observation = observed(an_attempt(a_peak(uid=1000))).observation
+    assert observation is not None
+    assert observation.subject == replace(SUBJECT, user="c/1000")
+
+
+def test_only_the_helper_tells_what_was_allocated() -> None:
+    """The calibration takes such rows alone once it has enough of them."""
+    for rows, want in (((a_peak(), a_process(), of_helper()), True), ((a_peak(), a_process()), False)):
+        observation = observed(an_attempt(*rows)).observation
+        assert observation is not None
+        assert observation.has_statistics is want
 
 
 def test_accounting_narrows_the_upper_end() -> None:
@@ -64,7 +87,8 @@ def test_no_peaks() -> None:
 
 
 def test_a_prediction_of_another_memory_model_teaches_nothing() -> None:
-    """Its error is not the error of the model in use."""
+    """Its error is not the error of the model in use; nor one of an older service, which did not say what the calibration is to know."""
+    assert observed(replace(an_attempt(a_peak()), subject="")).reason == "OTHER_MODEL"
     assert observed(an_attempt(a_peak(), model_version="0")).reason == "OTHER_MODEL"
 
 
@@ -197,9 +221,12 @@ def test_a_cache_that_was_given_back_makes_the_peak_an_upper_end() -> None:
     assert (found.kind, found.reason, found.confidence, *ends(found)) == (Kind.UPPER, "CACHE_FLUSHED", "B", 52_000, 60_000)
 
 
-def half(tokens: int) -> Predicted | None:
+HALF = replace(SUBJECT, required_bytes=25_000, device_bytes=29_000)
+
+
+def half(tokens: int) -> Subject | None:
     """Half as much is predicted for 512 tokens; other lengths cannot be told."""
-    return Predicted(required_bytes=25_000, device_bytes=29_000) if tokens == 512 else None
+    return HALF if tokens == 512 else None
 
 
 def test_a_capped_job_is_compared_with_its_longest_sequence() -> None:
@@ -208,7 +235,7 @@ def test_a_capped_job_is_compared_with_its_longest_sequence() -> None:
     found = observed(an_attempt(*rows), half)
     assert found.kind is Kind.EXACT
     assert found.observation is not None
-    assert (found.observation.required_bytes, found.observation.device_bytes) == (25_000, 29_000)
+    assert found.observation.subject == HALF
 
 
 def test_a_capped_job_whose_longest_sequence_is_unknown_is_a_lower_end() -> None:
@@ -216,14 +243,14 @@ def test_a_capped_job_whose_longest_sequence_is_unknown_is_a_lower_end() -> None
     found = observed(an_attempt(a_peak(peak_bytes=20_000)), half)
     assert (found.kind, found.reason, found.confidence) == (Kind.LOWER, "LENGTH_UNKNOWN", "C")
     assert found.observation is not None
-    assert (found.observation.device_bytes, *ends(found)) == (58_000, int(20_000 / LARGEST_CACHE_RATIO), None)
+    assert (found.observation.subject.device_bytes, *ends(found)) == (58_000, int(20_000 / LARGEST_CACHE_RATIO), None)
 
 
 def test_a_capped_job_that_ran_out_is_compared_with_the_cap() -> None:
     """The cap needs at least what a shorter sequence needed."""
     found = observed(an_attempt(a_peak(peak_bytes=75_000, longest_sequence=512), event="oom"), half)
     assert found.observation is not None
-    assert (found.observation.device_bytes, *ends(found)) == (58_000, CARD, None)
+    assert (found.observation.subject.device_bytes, *ends(found)) == (58_000, CARD, None)
 
 
 def test_an_attempt_is_named_apart_from_others_of_its_prediction() -> None:
@@ -270,4 +297,4 @@ def test_the_page_has_what_the_margin_refuses() -> None:
     text = (Path(__file__).parents[3] / "docs/observations.md").read_text()
     below, above = (text.partition(f"`{word}`")[2] for word in (gate.FAR_BELOW_PREDICTION, gate.FAR_ABOVE_PREDICTION))
     assert f"{gate.LOWEST_RATIO}" in below[:80]
-    assert f"{gate.HIGHEST_RATIO} times it and {gate.HIGHEST_EXTRA_BYTES // GIGABYTE} GB" in above[:80]
+    assert f"{gate.HIGHEST_RATIO} times it and {gate.HIGHEST_EXTRA_BYTES / GIGABYTE:g} GB" in above[:80]

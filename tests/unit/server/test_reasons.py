@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from peakgate.calibration.trust import GROUP_STALE, Trust
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import LedgerLine
 from peakgate.server.assess import Assessor
 from peakgate.server.decide import Decision, Ground, Verdict, decide
 from peakgate.server.policy import Policy
-from peakgate.server.reasons import largest_category, reason, warnings
+from peakgate.server.reasons import DISTRUST, largest_category, reason, warnings
 from peakgate.server.suggest import advise
 
 GB = 1_000_000_000
@@ -92,3 +93,12 @@ def test_lines_of_a_category_are_added_up() -> None:
     lines = (("parameters", 6), ("activations", 10), ("parameters", 5))
     ledger = tuple(LedgerLine(category=category, item="x", bytes=size) for category, size in lines)
     assert largest_category(ledger) == ("parameters", 11)
+
+
+def test_a_calibration_that_is_not_trusted_is_a_warning(a_job: AJob, assessor: Assessor) -> None:
+    """With every reason, as a word to search for and as a sentence; each reason that a snapshot gives has one."""
+    assessment = replace(assessor.assess(a_job()), distrust=tuple(DISTRUST))
+    (text,) = warnings(decide(a_job(), assessment, assessor), assessment)
+    assert all(word in text and sentence in text for word, sentence in DISTRUST.items())
+    given = Trust(chances=(0.0,) * 200, kept_out_share=1.0).reasons(0.05)
+    assert {*given, GROUP_STALE} == set(DISTRUST)

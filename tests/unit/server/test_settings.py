@@ -22,7 +22,7 @@ def test_the_defaults_are_the_contracts() -> None:
     """Ports, coverage, and an address that only this host reaches: there is no authentication yet."""
     settings = Settings()
     assert (settings.grpc_port, settings.http_port, settings.host) == (50551, 9551, "127.0.0.1")
-    assert settings.policy() == Policy(coverage=0.95, operator_reserve_bytes=0)
+    assert settings.policy() == Policy(coverage=0.95, careful_coverage=0.99, operator_reserve_bytes=0)
     assert settings.database_url.startswith("sqlite:///")
 
 

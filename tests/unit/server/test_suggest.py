@@ -12,6 +12,7 @@ from peakgate.memory.prediction import Change
 from peakgate.memory.suggest.wanted import LimitOf, Plans, Wanted
 from peakgate.server.assess import Assessor
 from peakgate.server.memory import Changes
+from peakgate.server.subjects import framework_key, group_key, scaled
 from peakgate.server.suggest import ASKED, UNASKED, Counsel, advise
 from peakgate.server.wishes import Wishes
 
@@ -124,7 +125,7 @@ def test_a_search_that_is_asked_for_is_wider(a_job: AJob, assessor: Assessor, *,
 
     def plans(_: Job, limit_of: LimitOf, wanted: Wanted) -> Plans:
         asked.append(wanted)
-        assert limit_of("any") > 0
+        assert limit_of("huggingface/fsdp/bfloat16") > 0
         return Plans()
 
     watching = replace(assessor, memory=replace(assessor.memory, plans=plans))
@@ -135,11 +136,21 @@ def test_a_search_that_is_asked_for_is_wider(a_job: AJob, assessor: Assessor, *,
     assert not wanted.keeps("attention.implementation")
 
 
-def test_the_largest_requirement_is_the_last_whose_bound_fits(assessor: Assessor) -> None:
-    """One byte more and the bound passes the card."""
-    largest = assessor.largest_requirement("huggingface/none/bfloat16", usable_bytes=80 * GB)
+@pytest.mark.parametrize("kind", ["huggingface/none/bfloat16", "huggingface/fsdp/bfloat16"])
+def test_the_largest_requirement_is_the_last_whose_bound_fits(kind: str, a_job: AJob, assessor: Assessor) -> None:
+    """One byte more, with activations and states in proportion, and the bound passes the card; under the coverage that the answer has."""
+    job = a_job()
+    like = replace(assessor.assess(job).subject, runtime_bytes=GB)
+    largest = assessor.largest_requirement(kind, job=job, like=like, usable_bytes=80 * GB)
+    of_kind = replace(like, framework=framework_key(kind, job), group=group_key(kind, job, None))
     bounds = [
-        assessor.snapshot.bound(group="huggingface/none/bfloat16", required_bytes=largest + more, coverage=assessor.policy.coverage)
+        assessor.snapshot.bound(scaled(of_kind, required_bytes=largest + more), coverage=assessor.policy.careful_coverage)
         for more in (0, 1)
     ]
     assert bounds[0].bound_bytes <= 80 * GB < bounds[1].bound_bytes
+
+
+def test_what_a_textbook_job_may_require_is_the_card(a_job: AJob, assessor: Assessor) -> None:
+    """It has no margin."""
+    like = assessor.assess(a_job()).subject
+    assert assessor.largest_requirement("textbook/none/float32", job=a_job(), like=like, usable_bytes=80 * GB) == 80 * GB

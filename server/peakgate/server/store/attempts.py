@@ -90,6 +90,8 @@ def _attempt(
         ended_well=outcome(events) == "finished" and any(event.exit_code == 0 for event in events),
         card_bytes=figures.total_bytes,
         job_body=zlib.decompress(figures.body),
+        job_digest=figures.job_digest,
+        subject=figures.subject,
     )
 
 

@@ -68,11 +68,17 @@ class Store(Protocol):
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""
 
-    def apply(self, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
-        """Marks an observation as applied and activates `new`, in one transaction. False: somebody else was first."""
+    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+        """Marks observations as applied and activates `new`, in one transaction. False: somebody else was first."""
 
     def calibration(self, version: str) -> CalibrationRow | None:
         """A version by its name."""
+
+    def calibration_at(self, sequence: int) -> CalibrationRow | None:
+        """A version by its place; None when it is not kept any more."""
+
+    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
+        """What the calibration was told from version `after` on (0: from the first), as texts in no order."""
 
     def calibration_before(self, sequence: int) -> CalibrationRow | None:
         """The version that was made before another."""

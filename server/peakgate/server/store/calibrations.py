@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
@@ -11,10 +12,10 @@ from peakgate.server.store.observations import observation_of
 from peakgate.server.store.postgresql import Lock, take
 from peakgate.server.store.records import CalibrationRow, ObservationRow
 from peakgate.server.store.session import insert_once
-from peakgate.server.store.tables import calibrations, observations
+from peakgate.server.store.tables import calibrations, observations, predictions
 
 VERSIONS_KEPT = 100
-"""Versions that can be gone back to, one for each of the newest observations: at most 150 KB each with a full pool of 2000 rows."""
+"""Versions that can be gone back to: some 400 KB each with a full pool of 2000 rows."""
 
 
 def active(connection: Connection) -> CalibrationRow | None:
@@ -24,21 +25,24 @@ def active(connection: Connection) -> CalibrationRow | None:
     return _calibration(row) if row is not None else None
 
 
-def apply(connection: Connection, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
-    """Marks an observation as applied and makes `new` the active version (None: it was kept out).
+class AppliedError(Exception):
+    """An observation was applied before: nothing of the transaction may stay."""
 
-    False, with nothing written, when the observation was applied before or another replica has moved the calibration on.
+
+def apply(connection: Connection, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+    """Marks observations as applied and makes `new` the active version (None: none of them changed it).
+
+    False, with nothing written, when another replica has moved the calibration on. Raises AppliedError when one was applied before.
     """
     if new is not None:
         take(connection, Lock.CALIBRATION)
     if new is not None and _active_sequence(connection) != expected_sequence:
         return False
-    values = asdict(observation) | {"learned": int(observation.learned)}
-    if not insert_once(connection, observations, values):
-        return False
-    ended.strike(connection, observation.prediction, observation.job, observation.restart)
-    if new is not None:
-        add(connection, new)
+    sequence = add(connection, new) if new is not None else 0
+    for row in sorted(rows, key=lambda each: (each.prediction, each.job, each.restart)):
+        if not insert_once(connection, observations, asdict(row) | {"learned": int(row.learned), "sequence": sequence, "aside": 0}):
+            raise AppliedError
+        ended.strike(connection, row.prediction, row.job, row.restart)
     return True
 
 
@@ -53,10 +57,28 @@ def add(connection: Connection, new: CalibrationRow) -> int:
 
 
 def promote(connection: Connection, sequence: int) -> None:
-    """Makes a stored version the active one."""
+    """Makes a stored version the active one, and sets aside what was observed since its line parted from the one that was."""
     take(connection, Lock.CALIBRATION)
     _retire(connection)
     connection.execute(update(calibrations).where(calibrations.c.sequence == sequence).values(state="active"))
+    line = _line(connection, sequence)
+    of_line = observations.c.sequence.in_(line)
+    since = observations.c.sequence >= min(line)
+    connection.execute(update(observations).where(since, ~of_line, observations.c.aside == 0).values(aside=1))
+    connection.execute(update(observations).where(since, of_line, observations.c.aside == 1).values(aside=0))
+
+
+def taken_in(connection: Connection, after: int, *, model_version: str) -> list[str]:
+    """What the calibration was told of the observations that led from version `after` (0: from none) to the active one."""
+    joined = select(observations.c.body).join(predictions, predictions.c.prediction == observations.c.prediction)
+    query = joined.where(observations.c.sequence > after, observations.c.aside == 0, predictions.c.model_version == model_version)
+    return list(connection.execute(query).scalars())
+
+
+def at(connection: Connection, sequence: int) -> CalibrationRow | None:
+    """The version at a place, while it is kept."""
+    row = connection.execute(select(calibrations).where(calibrations.c.sequence == sequence)).first()
+    return _calibration(row) if row is not None else None
 
 
 def by_version(connection: Connection, version: str) -> CalibrationRow | None:
@@ -86,6 +108,15 @@ def kept_out(connection: Connection, *, limit: int, offset: int) -> list[Observa
     order = (observations.c.applied_us.desc(), observations.c.prediction, observations.c.job, observations.c.restart)
     query = select(observations).where(observations.c.learned == 0).order_by(*order).limit(limit).offset(offset)
     return [observation_of(row) for row in connection.execute(query)]
+
+
+def _line(connection: Connection, sequence: int) -> list[int]:
+    """A version and those that led to it, as far as they are kept."""
+    parents = {row.sequence: row.parent for row in connection.execute(select(calibrations.c.sequence, calibrations.c.parent))}
+    line = [sequence]
+    while parents.get(line[-1], 0) in parents:
+        line.append(parents[line[-1]])
+    return line
 
 
 def _active_sequence(connection: Connection) -> int:

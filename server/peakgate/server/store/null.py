@@ -74,13 +74,21 @@ class NullStore:
         """None: the prior holds."""
         return None
 
-    def apply(self, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
         """Nothing is learned."""
         return False
 
     def calibration(self, version: str) -> CalibrationRow | None:
         """Never known."""
         return None
+
+    def calibration_at(self, sequence: int) -> CalibrationRow | None:
+        """Never known."""
+        return None
+
+    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
+        """Nothing."""
+        return ()
 
     def calibration_before(self, sequence: int) -> CalibrationRow | None:
         """Never known."""

@@ -55,6 +55,7 @@ def _columns(row: PredictionRow) -> dict[str, object]:
         "model_version": content.model_version,
         "calibration_version": content.calibration_version,
         "answer": content.answer,
+        "subject": content.subject,
         "state": "",
     }
 
@@ -140,6 +141,7 @@ def _stored(row: Row[tuple[object, ...]]) -> StoredPrediction:
         model_version=values["model_version"],
         calibration_version=values["calibration_version"],
         answer=values["answer"],
+        subject=values["subject"],
     )
     prediction = PredictionRow(
         prediction=values["prediction"],

@@ -62,6 +62,8 @@ class PredictionContent:
     model_version: str
     calibration_version: str
     answer: bytes
+    subject: str = ""
+    """What the calibration knows the job as, as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,9 @@ class Attempt:
     """The total of the card that the job asked for; 0: none was stated."""
     job_body: bytes = b""
     """The job document, serialised."""
+    job_digest: str = ""
+    subject: str = ""
+    """What the calibration knew the job as when it was predicted, as text; empty: an older version stored it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,16 +210,26 @@ class ObservationRow:
     gpu_uuid: str = ""
     steps_done: int = 0
     longest_sequence: int = 0
+    body: str = ""
+    """What the calibration was told, as text; empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRow:
-    """One version of the calibration. `groups` and `body` are JSON; `sequence` is 0 before it is stored."""
+    """One version of the calibration. `groups` and `body` are JSON; `sequence` is 0 before it is stored, `parent` that of the version
+    that it was made from (0: none)."""
 
     sequence: int
+    parent: int = 0
     version: str
     state: str
     created_us: int
     observations: int
     groups: str
     body: str
+    kind: str = ""
+    """daily, alarm or promoted: why it is kept; empty: it is not kept for long."""
+    note: str = ""
+    """One line for a person."""
+    trial: str = ""
+    """What a shadow version has shown so far, as JSON."""

@@ -99,15 +99,28 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return calibrations.active(connection)
 
-    def apply(self, observation: ObservationRow, new: CalibrationRow | None, *, expected_sequence: int) -> bool:
-        """Marks an observation as applied and activates `new`, in one transaction. False: somebody else was first."""
-        with self._sessions.writing() as connection:
-            return calibrations.apply(connection, observation, new, expected_sequence=expected_sequence)
+    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+        """Marks observations as applied and activates `new`, in one transaction. False: somebody else was first."""
+        try:
+            with self._sessions.writing() as connection:
+                return calibrations.apply(connection, rows, new, expected_sequence=expected_sequence)
+        except calibrations.AppliedError:
+            return False
 
     def calibration(self, version: str) -> CalibrationRow | None:
         """A version by its name."""
         with self._sessions.reading() as connection:
             return calibrations.by_version(connection, version)
+
+    def calibration_at(self, sequence: int) -> CalibrationRow | None:
+        """A version by its place; None when it is not kept any more."""
+        with self._sessions.reading() as connection:
+            return calibrations.at(connection, sequence)
+
+    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
+        """What the calibration was told from version `after` on (0: from the first), as texts in no order."""
+        with self._sessions.reading() as connection:
+            return calibrations.taken_in(connection, after, model_version=model_version)
 
     def calibration_before(self, sequence: int) -> CalibrationRow | None:
         """The version that was made before another."""

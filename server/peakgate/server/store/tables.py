@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text, text
 
 NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -37,6 +37,8 @@ predictions = Table(
     Column("model_version", String(64), nullable=False),
     Column("calibration_version", String(64), nullable=False),
     Column("answer", LargeBinary, nullable=False),
+    Column("subject", Text, nullable=False, server_default=text("''")),  # what the calibration knows the job as, as JSON
+    Column("user_name", String(256), nullable=False, server_default=text("''")),  # who asked, as the caller said; empty: nobody said
     Column("state", String(16), nullable=False),  # running finished oom failed cancelled; empty: bound to no job, expires
 )
 Index("ix_predictions_newest", predictions.c.created_us, predictions.c.prediction)
@@ -147,6 +149,12 @@ observations = Table(
     Column("gpu_uuid", String(128), nullable=False),
     Column("steps_done", BigInteger, nullable=False),
     Column("longest_sequence", BigInteger, nullable=False),
+    Column("body", Text, nullable=False, server_default=text("''")),  # what the calibration was told, as JSON; empty: nothing
+    Column("sequence", BigInteger, nullable=False, index=True, server_default="0"),  # of the version that took it in; 0: none did
+    Column("aside", Integer, nullable=False, server_default="0"),  # 1: that version was gone back from
+    Column("released", Integer, nullable=False, server_default="0"),  # 1: an operator let it through the gate
+    Column("released_by", String(256), nullable=False, server_default=text("''")),
+    Column("released_why", Text, nullable=False, server_default=text("''")),
 )
 Index("ix_observations_kept_out", observations.c.learned, observations.c.applied_us)
 
@@ -154,10 +162,35 @@ calibrations = Table(
     "calibrations",
     metadata,
     Column("sequence", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("parent", BigInteger, nullable=False, server_default="0"),  # sequence of the version that it was made from; 0: none
     Column("version", String(64), nullable=False, index=True),
-    Column("state", String(16), nullable=False),  # active retired
+    Column("state", String(16), nullable=False),  # active shadow retired
     Column("created_us", BigInteger, nullable=False),
     Column("observations", BigInteger, nullable=False),
     Column("groups", Text, nullable=False),
     Column("body", Text, nullable=False),
+    Column(
+        "kind", String(16), nullable=False, server_default=text("''")
+    ),  # daily alarm promoted: why it is kept; empty: it is not kept for long
+    Column("note", Text, nullable=False, server_default=text("''")),  # one line for a person: which level moved, who promoted it
+    Column("trial", Text, nullable=False, server_default=text("''")),  # what a shadow version has shown so far, as JSON
 )
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("holder", String(64), nullable=False),
+    Column("fence", BigInteger, nullable=False),  # rises with each new holder: what an earlier one still writes is refused
+    Column("expires_us", BigInteger, nullable=False),  # by the database's clock
+)
+
+tries = Table(
+    "tries",
+    metadata,
+    Column("prediction", String(64), primary_key=True),  # no foreign key: it is written before the prediction
+    Column("user_name", String(256), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("created_us", BigInteger, nullable=False),
+)
+Index("ix_tries_user_name_created_us", tries.c.user_name, tries.c.created_us)

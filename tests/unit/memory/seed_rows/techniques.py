@@ -11,6 +11,7 @@ from tests.unit.memory.seeds import activations, states, textbook_job
 
 from peakgate.calibration import Snapshot
 from peakgate.memory.allocator import block_bytes
+from peakgate.memory.capacity import capacity_of
 from peakgate.memory.job import (
     Checkpointing,
     Framework,
@@ -20,6 +21,7 @@ from peakgate.memory.job import (
     Precision,
 )
 from peakgate.memory.predict import predict
+from peakgate.server.subjects import subject_of
 
 
 # ---- seed B: measures, moments, techniques
@@ -105,9 +107,10 @@ def _(*_: Any) -> None:
 @row("s1-keep-free")
 def _(*_: Any) -> None:
     """Instead of 10 to 20 % of the card, a learned bound above what is required."""
-    required = predict(textbook_job(framework="huggingface", recipe="bf16")).required_bytes
-    bound = Snapshot().bound(group="huggingface/none/bfloat16", required_bytes=required, coverage=0.95).bound_bytes
-    assert required < bound < 1.2 * required
+    job = textbook_job(framework="huggingface", recipe="bf16")
+    subject = subject_of(predict(job), job, capacity_of(job))
+    bound = Snapshot().bound(subject, coverage=0.95).bound_bytes
+    assert subject.required_bytes < bound < 1.2 * subject.required_bytes
 
 
 @row("s2-cuda-graph-pools")

@@ -1,0 +1,120 @@
+"""Frameworks and groups: who learns what of a row, when certainty goes, which versions were met."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.unit.calibration.builders import GB, a_history, a_subject, an_observation
+
+from peakgate.calibration.levels import MIN_STATISTICS_ROWS, Levels
+from peakgate.calibration.node import STALE_SECONDS, VERSIONS, Node, node_from
+from peakgate.calibration.observation import Observation
+from peakgate.calibration.subject import Subject
+
+
+def levels_after(*observations: Observation) -> Levels:
+    """Levels that have learned these."""
+    levels = Levels()
+    for observation in observations:
+        levels.meet(observation)
+        if observation.exact:
+            levels.learn(observation, levels.left_over(observation))
+        levels.renew(observation.subject)
+    return levels
+
+
+def expected_gb(levels: Levels, subject: Subject) -> float:
+    """What the levels add to the prior."""
+    return -levels.left_over(an_observation(subject.required_bytes / GB, of=subject))
+
+
+def test_what_was_learned_is_shared_with_siblings_and_less_with_strangers() -> None:
+    """Jobs that needed 1 GB more raise their group most, a sibling of the same framework less, another framework not at all."""
+    levels = levels_after(*a_history(60, shift_gb=1.0))
+    own, sibling, stranger = (
+        expected_gb(levels, a_subject(group=group, framework=framework))
+        for group, framework in (("h100/fsdp/one", "fsdp"), ("a100/fsdp/one", "fsdp"), ("h100/ddp/one", "ddp"))
+    )
+    assert own == pytest.approx(1.0, abs=0.25)
+    assert own > sibling > 0.4
+    assert stranger == 0.0
+
+
+def test_a_wild_row_is_bounded() -> None:
+    """Beyond two scores the weight falls as the distance grows: ten times as far off pulls a settled level about as hard."""
+    rows, subject = a_history(100), a_subject()
+    before, moves = expected_gb(levels_after(*rows), subject), []
+    for score in (2.0, 20.0):
+        levels = levels_after(*rows, an_observation(40 + before + score * subject.scale, at=500, of=subject))
+        moves.append(expected_gb(levels, subject) - before)
+    assert 0 < moves[1] < 1.5 * moves[0]
+
+
+def test_a_new_version_costs_certainty_once() -> None:
+    """While a cluster is upgraded node by node both versions run: only the first row of the new one widens."""
+    old, new = a_subject(version="2.7"), a_subject(version="2.8")
+    levels = levels_after(*(an_observation(at=at, of=old) for at in range(1, 9)))
+    assert not levels.views()["framework fsdp"].alarmed
+    levels.meet(an_observation(at=9, of=new))
+    levels.renew(new)
+    assert levels.alarms == 2
+    assert levels.views()["framework fsdp"].alarmed
+    for at in range(10, 16):
+        levels.meet(an_observation(at=at, of=old if at % 2 else new))
+    assert levels.alarms == 2
+
+
+def test_versions_are_remembered_up_to_a_number() -> None:
+    """An unknown one is nobody's; the oldest are forgotten."""
+    node = Node.new("group g")
+    for index in range(VERSIONS + 2):
+        node.meet(f"2.{index}", 1.0)
+        node.meet("", 1.0)
+    assert node.versions == tuple(f"2.{index}" for index in range(2, VERSIONS + 2))
+
+
+def test_a_silent_group_loses_certainty() -> None:
+    """After thirty days a row moves it more than one day after."""
+    rows = [an_observation(42, at=at) for at in range(1, 40)]
+    fresh, stale = levels_after(*rows), levels_after(*rows)
+    for levels, at in ((fresh, 86_400.0), (stale, STALE_SECONDS + 100)):
+        row = an_observation(46, at=at)
+        levels.meet(row)
+        levels.learn(row, levels.left_over(row))
+    assert expected_gb(stale, a_subject()) > expected_gb(fresh, a_subject())
+
+
+def test_rows_without_statistics_are_needed_until_there_are_enough_with() -> None:
+    """Twenty of a group; another group still needs them."""
+    told = a_history(40, told=True)
+    levels = levels_after(*told)
+    few = levels_after(*told[: MIN_STATISTICS_ROWS // 2])
+    assert levels.needs_no_weak_labels(a_subject())
+    assert not levels.needs_no_weak_labels(a_subject(group="a100/fsdp/one"))
+    assert not few.needs_no_weak_labels(a_subject())
+
+
+def test_a_level_that_moved_forgets() -> None:
+    """Six rows far above raise an alarm of both levels, since a row that is named; the next row moves them more."""
+    levels = levels_after(*a_history(30))
+    sure, row = levels_after(*a_history(30)), an_observation(40.6, at=200)
+    moved = [found for number in range(6) for found in levels.watch(a_subject(), 2.5, row=100 + number)]
+    assert moved == [("framework fsdp", 100), ("group h100/fsdp/one", 100)]
+    taken = [each.left_over(row) - each.learn(row, each.left_over(row)) for each in (levels, sure)]
+    assert taken[0] > 2 * taken[1] > 0
+
+
+def test_the_state_round_trips() -> None:
+    """Through JSON, to the last bit, views included."""
+    levels = levels_after(*a_history(30, version="2.7"))
+    again = Levels.from_state(json.loads(json.dumps(levels.state())))
+    assert again.state() == levels.state()
+    assert again.views() == levels.views()
+
+
+@pytest.mark.parametrize("state", [[1.0] * 19 + [[]], [1.0] * 20 + ["2.7"], ["x"] * 20 + [[]]])
+def test_a_node_that_cannot_be_read_is_refused(state: list[object]) -> None:
+    """A number too few, versions that are no list, a word for a number."""
+    with pytest.raises(ValueError, match=r"20 numbers|could not convert"):
+        node_from("group g", state)
