@@ -200,7 +200,9 @@ async def test_a_tried_prediction_does_not_expire(service: Any, a_job: AJob) -> 
         ({"try_reason": "x" * 501, "user": "\t"}, {"user": "holds U+0009", "try_reason": "has 501 characters"}),
     ],
 )
-async def test_an_absurd_asker_is_refused(changes: dict[str, object], want: dict[str, str], service: Any, a_job: AJob, refusal: Any) -> None:
+async def test_an_absurd_asker_is_refused(
+    changes: dict[str, object], want: dict[str, str], service: Any, a_job: AJob, refusal: Any
+) -> None:
     """With every bad field; nothing is stored."""
     with pytest.raises(grpc.RpcError) as caught:
         await asked(service, a_job(attention="eager"), **changes)

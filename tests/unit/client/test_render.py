@@ -22,14 +22,14 @@ from peakgate.client.output import human_console
 from peakgate.client.render.advice import print_advice
 from peakgate.client.render.answer import print_answer, print_error, print_line
 from peakgate.client.render.explanation import print_explanation
-from peakgate.client.render.jobs import print_jobs
+from peakgate.client.render.jobs import print_jobs, print_tries
 from peakgate.client.render.page import page, write_page
 from peakgate.client.render.text import visible
 from peakgate.client.render.timeline import timeline_chart
 from peakgate.client.render.units import bar, count, gb, gb_and_gib, step_time
 from peakgate.v1.document import parse_job
 from peakgate.v1.prediction_pb2 import Peak, PredictResponse, Suggestion, TimelinePoint, Verdict
-from peakgate.v1.prediction_service_pb2 import PredictionSummary, Shortfall, SuggestResponse
+from peakgate.v1.prediction_service_pb2 import PredictionSummary, Shortfall, SuggestResponse, Try
 
 OTHER_SPACES = [chr(n) for n in range(sys.maxunicode) if unicodedata.category(chr(n)) in ("Zs", "Cn", "Co")]
 """What `str.isprintable` refuses and a terminal shows as a space or a box."""
@@ -252,6 +252,34 @@ def test_jobs_compare_prediction_and_observation() -> None:
     print_jobs(console, [seen, PredictionSummary(prediction="predictions/2", peak=Peak(device_bytes=GB))])
     assert "-2.0%" in text.getvalue()
     assert "not seen" in text.getvalue()
+
+
+def test_jobs_name_users_where_there_are_any() -> None:
+    """A column of its own, which a laptop's list does not have."""
+    for user, want in (("c/1000", True), ("", False)):
+        console, text = a_console()
+        print_jobs(console, [PredictionSummary(prediction="predictions/1", user=user)])
+        assert ("user" in text.getvalue()) is want
+        assert user in text.getvalue()
+
+
+def test_tries_say_who_why_what_was_said_and_what_came_of_it() -> None:
+    """One line each, with the rejection's figures."""
+    console, text = a_console()
+    peak = Peak(required_bytes=80 * GB, bound_bytes=86 * GB, oom_probability=0.12)
+    line = PredictionSummary(prediction="predictions/1", user="c/1000", job_name="big", peak=peak, observed_device_bytes=79 * GB)
+    line.capacity.usable_bytes = 85 * GB
+    line.tried.reason, line.tried.outcome = "the [bold]paper[/] says it fits", "fitted"
+    line.tried.create_time.FromSeconds(1_700_000_000)
+    print_tries(console, [line, PredictionSummary(prediction="predictions/2", tried=Try(outcome="oom")), PredictionSummary()])
+    row = next(each for each in text.getvalue().splitlines() if "predictions/1" in each)
+    figures = ("80.0 GB", "86.0 GB", "85.0 GB", "12%", "79.0 GB")
+    for want in ("c/1000", "2023-11-14 22:13 UTC", "big", *figures, "it fitted", "the [bold]paper[/]"):
+        assert want in row
+    assert "OOM" in next(each for each in text.getvalue().splitlines() if "predictions/2" in each)
+    console, text = a_console()
+    print_tries(console, [])
+    assert text.getvalue() == "No rejected job was let run all the same yet.\n"
 
 
 class _Tags(HTMLParser):
