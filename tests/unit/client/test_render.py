@@ -22,14 +22,14 @@ from peakgate.client.output import human_console
 from peakgate.client.render.advice import print_advice
 from peakgate.client.render.answer import print_answer, print_error, print_line
 from peakgate.client.render.explanation import print_explanation
-from peakgate.client.render.jobs import print_jobs, print_tries
+from peakgate.client.render.jobs import print_jobs
 from peakgate.client.render.page import page, write_page
 from peakgate.client.render.text import visible
 from peakgate.client.render.timeline import timeline_chart
 from peakgate.client.render.units import bar, count, gb, gb_and_gib, step_time
 from peakgate.v1.document import parse_job
 from peakgate.v1.prediction_pb2 import Peak, PredictResponse, Suggestion, TimelinePoint, Verdict
-from peakgate.v1.prediction_service_pb2 import PredictionSummary, Shortfall, SuggestResponse, Try
+from peakgate.v1.prediction_service_pb2 import PredictionSummary, Shortfall, SuggestResponse
 
 OTHER_SPACES = [chr(n) for n in range(sys.maxunicode) if unicodedata.category(chr(n)) in ("Zs", "Cn", "Co")]
 """What `str.isprintable` refuses and a terminal shows as a space or a box."""
@@ -165,16 +165,6 @@ def test_nothing_that_is_shown_moves_the_cursor(text: str) -> None:
     visible(text).encode()
 
 
-def test_a_narrow_terminal_shortens_no_name_of_a_prediction() -> None:
-    """It is what one copies; the terminal wraps the line instead."""
-    text = io.StringIO()
-    name = "predictions/" + "0123456789abcdef" * 2
-    rows = [PredictionSummary(prediction=name, job_name="a job with a long name " * 4, peak=Peak(device_bytes=GB), state="finished")]
-    print_jobs(Console(file=text, width=40, force_terminal=True, highlight=False), rows)
-    assert name in text.getvalue()
-    assert "a job with a long name " * 4 in text.getvalue()
-
-
 def test_an_explanation_adds_the_step_and_the_rank() -> None:
     """The timeline is drawn and the worst rank is explained."""
     answer = an_answer()
@@ -243,43 +233,6 @@ def test_a_suggestion_says_its_room_and_what_it_takes() -> None:
     text = advised(SuggestResponse(prediction=an_answer(), suggestions=[suggestion]))
     for want in ("50.0 GB, fits with 34.0 GB to spare, step time not estimated", "if a node has 12 GB", "alters numerics"):
         assert want in text
-
-
-def test_jobs_compare_prediction_and_observation() -> None:
-    """A job that was seen shows by how much it was off; one that was not says so."""
-    console, text = a_console()
-    seen = PredictionSummary(prediction="predictions/1", peak=Peak(device_bytes=100 * GB), observed_device_bytes=98 * GB, state="finished")
-    print_jobs(console, [seen, PredictionSummary(prediction="predictions/2", peak=Peak(device_bytes=GB))])
-    assert "-2.0%" in text.getvalue()
-    assert "not seen" in text.getvalue()
-
-
-def test_jobs_name_users_where_there_are_any() -> None:
-    """A column of its own, which a laptop's list does not have."""
-    for user, want in (("c/1000", True), ("", False)):
-        console, text = a_console()
-        print_jobs(console, [PredictionSummary(prediction="predictions/1", user=user)])
-        assert ("user" in text.getvalue()) is want
-        assert user in text.getvalue()
-
-
-def test_tries_say_who_why_what_was_said_and_what_came_of_it() -> None:
-    """One line each, with the rejection's figures."""
-    console, text = a_console()
-    peak = Peak(required_bytes=80 * GB, bound_bytes=86 * GB, oom_probability=0.12)
-    line = PredictionSummary(prediction="predictions/1", user="c/1000", job_name="big", peak=peak, observed_device_bytes=79 * GB)
-    line.capacity.usable_bytes = 85 * GB
-    line.tried.reason, line.tried.outcome = "the [bold]paper[/] says it fits", "fitted"
-    line.tried.create_time.FromSeconds(1_700_000_000)
-    print_tries(console, [line, PredictionSummary(prediction="predictions/2", tried=Try(outcome="oom")), PredictionSummary()])
-    row = next(each for each in text.getvalue().splitlines() if "predictions/1" in each)
-    figures = ("80.0 GB", "86.0 GB", "85.0 GB", "12%", "79.0 GB")
-    for want in ("c/1000", "2023-11-14 22:13 UTC", "big", *figures, "it fitted", "the [bold]paper[/]"):
-        assert want in row
-    assert "OOM" in next(each for each in text.getvalue().splitlines() if "predictions/2" in each)
-    console, text = a_console()
-    print_tries(console, [])
-    assert text.getvalue() == "No rejected job was let run all the same yet.\n"
 
 
 class _Tags(HTMLParser):

@@ -73,7 +73,7 @@ def _try_cells(summary: PredictionSummary) -> tuple[str, ...]:
         gb(summary.capacity.usable_bytes),
         f"{peak.oom_probability:.0%}",
         gb(observed) if observed else "not seen",
-        _OUTCOMES.get(summary.tried.outcome, summary.tried.outcome),
+        _OUTCOMES.get(summary.tried.outcome, escape(summary.tried.outcome)),
         escape(summary.tried.reason),
     )
 
