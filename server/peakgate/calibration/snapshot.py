@@ -86,7 +86,7 @@ class Snapshot:
 
     def knows(self, user: str) -> bool:
         """Whether something was learned of the user that moves the bounds of their jobs."""
-        return user in self.leanings or any(user == suspect for suspect, _ in self.suspects)
+        return bool(user) and (user in self.leanings or any(user == suspect for suspect, _ in self.suspects))
 
     def is_unsure(self, subject: Subject) -> bool:
         """Whether a smaller α is due: the group is young, an alarm is open, or the version has not been seen."""
