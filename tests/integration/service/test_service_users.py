@@ -41,7 +41,7 @@ async def test_who_asked_is_stored_and_listed(service: Any, a_job: AJob, databas
     for user in ("alice@example.org", ""):
         await predicted(service, a_job, user)
     await service.core.audit.flush()
-    assert sorted(row[0] for row in database.rows("SELECT user_name FROM predictions")) == ["", "alice@example.org"]
+    assert sorted(str(row[0]) for row in database.rows("SELECT user_name FROM predictions")) == ["", "alice@example.org"]
     listed = await service.predictions.ListPredictions(pb.ListPredictionsRequest())
     assert sorted(each.user for each in listed.predictions) == ["", "alice@example.org"]
 

@@ -131,7 +131,7 @@ async def test_the_judge_is_told_and_told_again(memory: MemoryModel) -> None:
     assert AGENTS_SILENT in judge.assessor.bound(USUAL)[1].distrust
     store.silent, now_us[0] = 0, now_us[0] + 600_000_000
     await watch.run()
-    assert judge.assessor.told == ()
+    assert not judge.assessor.told
 
 
 async def test_equal_shares_leave_the_cache_alone(memory: MemoryModel) -> None:
