@@ -193,7 +193,7 @@ class CalibrationAudit(_message.Message):
     promised_coverage: _builtins.float
     """Mean of what the predictions behind the needs stated."""
     below_promise: _builtins.bool
-    """Whether the whole interval lies below what was promised."""
+    """Whether more needs passed their bound than was promised, beyond chance (exact binomial test, stricter the more groups there are)."""
     mean_waste_bytes: _builtins.float
     """Mean of bound minus need over the exact rows."""
     quarantined_users: _builtins.int
@@ -442,6 +442,7 @@ class AuditDay(_message.Message):
     WEEK_COVERAGE_LOW_FIELD_NUMBER: _builtins.int
     WEEK_COVERAGE_HIGH_FIELD_NUMBER: _builtins.int
     WEEK_PROMISED_COVERAGE_FIELD_NUMBER: _builtins.int
+    WEEK_BELOW_PROMISE_FIELD_NUMBER: _builtins.int
     needs: _builtins.int
     """Needs of which it is known whether they passed the bound."""
     misses: _builtins.int
@@ -456,6 +457,8 @@ class AuditDay(_message.Message):
     """Upper end of its interval."""
     week_promised_coverage: _builtins.float
     """Mean of what the predictions behind them stated."""
+    week_below_promise: _builtins.bool
+    """Whether more of them passed their bound than was promised, beyond chance."""
     @_builtins.property
     def day_time(self) -> _timestamp_pb2.Timestamp:
         """Its begin."""
@@ -471,10 +474,11 @@ class AuditDay(_message.Message):
         week_coverage_low: _builtins.float | None = ...,
         week_coverage_high: _builtins.float | None = ...,
         week_promised_coverage: _builtins.float | None = ...,
+        week_below_promise: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_week_coverage", b"_week_coverage", "_week_coverage_high", b"_week_coverage_high", "_week_coverage_low", b"_week_coverage_low", "_week_promised_coverage", b"_week_promised_coverage", "day_time", b"day_time", "week_coverage", b"week_coverage", "week_coverage_high", b"week_coverage_high", "week_coverage_low", b"week_coverage_low", "week_promised_coverage", b"week_promised_coverage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_week_coverage", b"_week_coverage", "_week_coverage_high", b"_week_coverage_high", "_week_coverage_low", b"_week_coverage_low", "_week_promised_coverage", b"_week_promised_coverage", "day_time", b"day_time", "misses", b"misses", "needs", b"needs", "week_coverage", b"week_coverage", "week_coverage_high", b"week_coverage_high", "week_coverage_low", b"week_coverage_low", "week_needs", b"week_needs", "week_promised_coverage", b"week_promised_coverage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_week_coverage", b"_week_coverage", "_week_coverage_high", b"_week_coverage_high", "_week_coverage_low", b"_week_coverage_low", "_week_promised_coverage", b"_week_promised_coverage", "day_time", b"day_time", "misses", b"misses", "needs", b"needs", "week_below_promise", b"week_below_promise", "week_coverage", b"week_coverage", "week_coverage_high", b"week_coverage_high", "week_coverage_low", b"week_coverage_low", "week_needs", b"week_needs", "week_promised_coverage", b"week_promised_coverage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__week_coverage: _TypeAlias = _typing.Literal["week_coverage"]  # noqa: Y015
     _WhichOneofArgType__week_coverage: _TypeAlias = _typing.Literal["_week_coverage", b"_week_coverage"]  # noqa: Y015

@@ -54,22 +54,24 @@ class Seen:
 
     @property
     def is_miss(self) -> bool:
-        """Whether the need is known to have passed the bound. An out-of-memory above it needed more yet."""
-        return (self.is_exact or self.is_out_of_memory) and self.need_bytes > self.bound_bytes
+        """Whether the need is known to have passed the bound."""
+        return self._passed(self.bound_bytes) is True
 
     @property
     def is_decided(self) -> bool:
         """Whether it is known on which side of the bound the need lay."""
-        return self.is_exact or self.is_miss
+        return self._passed(self.bound_bytes) is not None
 
     @property
     def passed_the_card(self) -> bool | None:
         """Whether the need was more than the card; None: that is not known."""
-        if not self.usable_bytes:
-            return None
-        if self.is_exact or (self.is_out_of_memory and self.need_bytes > self.usable_bytes):
-            return self.need_bytes > self.usable_bytes
-        return None
+        return self._passed(self.usable_bytes) if self.usable_bytes else None
+
+    def _passed(self, size_bytes: int) -> bool | None:
+        """Whether the need was more than a size. Of an out-of-memory it is known that it was more than what it had."""
+        if self.is_exact:
+            return self.need_bytes > size_bytes
+        return True if self.is_out_of_memory and self.need_bytes >= size_bytes else None
 
 
 @dataclass(slots=True)
@@ -111,10 +113,10 @@ class Coverage:
         return wilson(self.needs - self.misses, self.needs, confidence=confidence)
 
     def is_below(self, *, among: int = 1) -> bool:
-        """Whether the interval ends below the promise; one of `among` that are looked at together (Bonferroni), so that of many groups
-        none stands out by chance."""
-        confidence = 1 - (1 - CONFIDENCE) / max(1, among)
-        return self.promised is not None and self.interval(confidence)[1] < self.promised
+        """Whether there are more misses than were promised, beyond chance. `among` are looked at together: so that of many none stands
+        out by chance, each is held to a stricter limit (Bonferroni; Dunn, Journal of the American Statistical Association 56, 1961)."""
+        limit = (1 - CONFIDENCE) / 2 / max(1, among)
+        return self.promised is not None and chance_of(self.misses, self.needs, 1 - self.promised) < limit
 
 
 @dataclass(slots=True)
@@ -161,6 +163,8 @@ class Day:
     needs: int
     misses: int
     week: Coverage
+    is_below: bool
+    """Whether the seven days lie below what was promised, beyond chance."""
 
 
 @dataclass(slots=True)
@@ -186,9 +190,16 @@ class Audit:
 
     def by_day(self) -> list[Day]:
         """Days in their order."""
+        weeks = {number: _week(self.days, number) for number in sorted(self.days)}
         return [
-            Day(number=number, needs=self.days[number].needs, misses=self.days[number].misses, week=_week(self.days, number))
-            for number in sorted(self.days)
+            Day(
+                number=number,
+                needs=self.days[number].needs,
+                misses=self.days[number].misses,
+                week=week,
+                is_below=week.is_below(among=len(weeks)),
+            )
+            for number, week in weeks.items()
         ]
 
     def in_order(self) -> list[Seen]:
@@ -222,6 +233,23 @@ def wilson(hits: int, total: int, *, confidence: float = CONFIDENCE) -> tuple[fl
     centre = (share + weight / 2) / (1 + weight)
     half = z / (1 + weight) * math.sqrt(share * (1 - share) / total + weight / (4 * total))
     return (0.0 if hits == 0 else centre - half), (1.0 if hits == total else centre + half)
+
+
+def chance_of(misses: int, needs: int, share: float) -> float:
+    """Probability of at least so many misses when each need is one with probability `share` (binomial). 1 for no more than expected."""
+    if not needs or misses <= share * needs:
+        return 1.0
+    if share <= 0:
+        return 0.0
+    choices = math.lgamma(needs + 1) - math.lgamma(misses + 1) - math.lgamma(needs - misses + 1)
+    rest = math.log1p(-share) * (needs - misses) if share < 1 else 0.0
+    term = total = math.exp(choices + misses * math.log(share) + rest)
+    for count in range(misses, needs):  # beyond the expected number they only become smaller
+        term *= (needs - count) / (count + 1) * share / (1 - share)
+        total += term
+        if term < total * 1e-12:
+            break
+    return min(1.0, total)
 
 
 def fewest_needs(promised: float) -> int:

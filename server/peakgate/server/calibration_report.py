@@ -116,7 +116,7 @@ def _group(
     message = _audit(name, tally, kept, among=among)
     message.rejections.predictions = counts.rejections.get(name, 0)
     message.tries.CopyFrom(_tries({state: rows for (group, state), rows in counts.tries.items() if group == name}))
-    message.alarms = sum(any(level in row.note for level in levels) for row in alarms)
+    message.alarms = sum(any(f"{level}: " in row.note for level in levels) for row in alarms)
     message.alarm_open = any(snapshot.nodes[level].alarmed for level in levels if level in snapshot.nodes)
     one = Subject(group=name, framework="", required_bytes=1, device_bytes=1)  # whether a bound is trusted depends on the group alone
     message.trust_reasons.extend(snapshot.trusted_bound(one, coverage=coverage).distrust)
@@ -177,6 +177,7 @@ def _day(day: Day) -> pb.AuditDay:
         week_coverage_low=low,
         week_coverage_high=high,
         week_promised_coverage=day.week.promised,
+        week_below_promise=day.is_below,
     )
 
 
