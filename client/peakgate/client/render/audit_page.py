@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from peakgate.client.render import audit_words as words
@@ -9,6 +10,9 @@ from peakgate.client.render.audit_plots import Figure, figures
 from peakgate.client.render.page import STYLE
 from peakgate.client.render.text import escape_html as escape
 from peakgate.v1.calibration_report_pb2 import CalibrationAudit, ReportCalibrationResponse
+
+LONGEST_FIGURE = 24
+"""Characters of a cell that stays on one line: two shares and a word."""
 
 _STYLE = f"""{STYLE}
 :root {{ --miss: #c2410c; --promise: #6b21a8; --alarm: #b45309; --bound: #0f766e; --good: #17803d; --bad: #c4281c; --open: #a15c00; }}
@@ -20,7 +24,9 @@ body {{ max-width: 66rem; }} .trusted {{ color: var(--good); }} .distrusted {{ c
 @media (max-width: 800px) {{ .plots > div {{ display: contents; }} .after {{ order: 1; }} }}
 figure {{ margin: 0 0 2.2rem; min-width: 0; max-width: 560px; }} figcaption {{ font-weight: 600; margin-bottom: .6rem; }}
 figure p {{ margin: .3rem 0; }} .scroll {{ overflow-x: auto; }} th {{ text-align: left; padding: .3rem .6rem .3rem 0; font-weight: 600; }}
-td, th {{ font-size: .9rem; }} td.name {{ overflow-wrap: anywhere; min-width: 9rem; }}
+td, th {{ font-size: .9rem; }} td {{ white-space: nowrap; }}
+td.name {{ overflow-wrap: anywhere; min-width: 8rem; white-space: normal; }}
+td.name:first-child {{ min-width: 14rem; }}
 details summary {{ cursor: pointer; color: var(--soft); }}
 svg text.tick {{ fill: var(--soft); font-size: 13px; }} svg text.unit {{ fill: var(--ink); font-size: 13px; }}
 svg path, svg polygon {{ fill: none; opacity: 1; }} svg .grid {{ stroke: var(--line); stroke-width: 1; }}
@@ -64,7 +70,7 @@ def _columns(report: ReportCalibrationResponse) -> str:
 
 def _why(report: ReportCalibrationResponse) -> str:
     items = [
-        f"<li>{escape(why[:1].upper() + why[1:])}. {f'<b>To do:</b> {escape(advice)}.' if advice else ''}</li>"
+        f"<li>{escape(why[:1].upper() + why[1:])}. {f'<b>To do:</b> {_commands(advice)}.' if advice else ''}</li>"
         for why, advice in words.reasons(report)
     ]
     if report.trust == "trusted" and not items:
@@ -72,6 +78,11 @@ def _why(report: ReportCalibrationResponse) -> str:
     below = words.below_finding(report.groups)
     items += [f"<li>{escape(below)}.</li>"] if below else []
     return f"<ul>{''.join(items)}</ul>" if items else ""
+
+
+def _commands(advice: str) -> str:
+    """Text whose commands stand in backticks."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(advice))
 
 
 def _window(report: ReportCalibrationResponse) -> str:
@@ -89,10 +100,14 @@ def _figure(figure: Figure) -> str:
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
-    body = "".join(
-        f'<tr><td class="name">{escape(row[0])}</td>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>' for row in rows
-    )
+    body = "".join(f'<tr><td class="name">{escape(row[0])}</td>{"".join(_cell(cell) for cell in row[1:])}</tr>' for row in rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(text: str) -> str:
+    """Figures stay on one line; sentences and names do not."""
+    kind = ' class="name"' if len(text) > LONGEST_FIGURE else ""
+    return f"<td{kind}>{escape(text)}</td>"
 
 
 def _section(title: str, content: str) -> str:
@@ -143,11 +158,12 @@ def _groups(groups: Sequence[CalibrationAudit]) -> str:
 
 def _group(group: CalibrationAudit) -> Sequence[str]:
     rows = group.labels.told_rows + group.labels.device_only_rows
-    now = [*(words.reason_text(word) for word in group.trust_reasons), *(["an alarm is open"] if group.alarm_open else [])]
+    below = ["below what was promised"] if group.below_promise else []
+    now = [*below, *(words.reason_text(word) for word in group.trust_reasons), *(["an alarm is open"] if group.alarm_open else [])]
     return (
         group.group,
         f"{group.needs:,}",
-        f"{percent_of(group)}{' (below what was promised)' if group.below_promise else ''}",
+        words.percent(group.coverage) if group.needs else "",
         f"{words.percent(group.coverage_low)} to {words.percent(group.coverage_high)}" if group.needs else "",
         words.percent(group.promised_coverage) if group.HasField("promised_coverage") else "",
         f"{group.misses:,}",
@@ -158,8 +174,3 @@ def _group(group: CalibrationAudit) -> Sequence[str]:
         words.percent(group.labels.told_rows / rows) if rows else "",
         "; ".join(now),
     )
-
-
-def percent_of(group: CalibrationAudit) -> str:
-    """Its coverage; empty without needs."""
-    return words.percent(group.coverage) if group.needs else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from statistics import median
 
 from peakgate.client.render import plots
@@ -15,8 +16,9 @@ from peakgate.v1.calibration_report_pb2 import AuditDay, AuditPoint, Calibration
 
 MOST_BARS = 40
 NAME_CHARACTERS = 52
-"""Of a group's name over its bar; the table has all of it."""
-BAR_ROW = 34
+"""Of a group's name in a title; the table has all of it."""
+LINE_CHARACTERS, LINE, BAR_FOOT = 60, 15, 19
+"""Letters of a line over a bar, the height of a line, and of what is below it."""
 CLASSES = 8
 """Rows of the table under the plots of single jobs."""
 DAY_SECONDS = 86_400
@@ -27,6 +29,8 @@ FEWEST_DRAWN = 20
 """Needs of a week whose interval decides how far down the plot over time goes; that of two jobs reaches nearly to the bottom."""
 OUTERMOST = 100
 """One in so many at each end may lie outside of the plot of margins."""
+FEW, FEW_RADIUS, RADIUS = 100, 4.0, 2.6
+"""Fewer marks than this are drawn larger."""
 PREDICTED = "predicted, without a margin (GB)"
 BOUND = (plots.dashes([(8, 8)], "bound", 6), "bound that was given")
 CLASS_HEADS = ("predicted", "jobs", "median need", "median bound", "above the bound")
@@ -71,7 +75,7 @@ def _needed(report: ReportCalibrationResponse) -> Figure:
     x = axis_of(0, max(point.required_bytes for point in points) / GB, is_x=True, label=PREDICTED, text=_gb)
     y = axis_of(0, most, is_x=False, label="needed (GB)", text=_gb)
     end = min(x.high, y.high)
-    marks = [plots.dashes(((x.at(point.required_bytes / GB), y.at(point.bound_bytes / GB)) for point in points), "bound")]
+    marks = [plots.dashes(((x.at(point.required_bytes / GB), y.at(point.bound_bytes / GB)) for point in points), "bound", _half(points))]
     marks += [plots.rule(x.at(0), y.at(0), x.at(end), y.at(end), "same")]
     marks += _marks(points, lambda point: (x.at(point.required_bytes / GB), y.at(point.need_bytes / GB)))
     return Figure(
@@ -103,13 +107,13 @@ def _beyond(report: ReportCalibrationResponse) -> Figure:
     x = axis_of(0, max(point.required_bytes for point in points) / GB, is_x=True, label=PREDICTED, text=_gb)
     y = axis_of(low, high, is_x=False, label="beyond the prediction (GB)", text=_gb)
     places = [(x.at(point.required_bytes / GB), y.at(margin)) for point, margin in zip(points, margins, strict=True)]
-    marks = [plots.dashes(places, "bound"), plots.rule(x.start, y.at(0), x.end, y.at(0), "same")]
+    marks = [plots.dashes(places, "bound", _half(points)), plots.rule(x.start, y.at(0), x.end, y.at(0), "same")]
     marks += _marks(points, lambda point: (x.at(point.required_bytes / GB), y.at(_over(point))))
     misses = sum(point.missed for point in points)
     outside = sum(not y.low <= _over(point) <= y.high for point in points)
     return Figure(
-        title=f"{counted(misses, 'need')} of {len(points):,} passed the bound, which lies {signed_gb(median(margins) * GB)} above the "
-        "prediction in the median",
+        title=f"{_none_or(misses)} of {counted(len(points), 'need')} passed the bound, which lies {signed_gb(median(margins) * GB)} above "
+        "the prediction in the median",
         drawing=plots.frame(x, y, marks, description="How far needs and bounds lie beyond the prediction, of single jobs"),
         key=plots.key([*_keys(points), BOUND, (plots.rule(1, 8, 15, 8, "same"), "prediction")]),
         note=_chosen(report, len(points)) + (f" {outside:,} lie beyond the edge and are drawn at it." if outside else ""),
@@ -117,6 +121,10 @@ def _beyond(report: ReportCalibrationResponse) -> Figure:
         rows=_classes(points),
         table="The same by size",
     )
+
+
+def _none_or(number: int) -> str:
+    return f"{number:,}" if number else "None"
 
 
 def _ends(points: Sequence[AuditPoint], margins: Sequence[float]) -> tuple[float, float]:
@@ -132,16 +140,22 @@ def _over(point: AuditPoint) -> float:
     return (point.need_bytes - point.required_bytes) / GB
 
 
-def _marks(points: Iterable[AuditPoint], place: Callable[[AuditPoint], tuple[float, float]]) -> list[str]:
+def _marks(points: Sequence[AuditPoint], place: Callable[[AuditPoint], tuple[float, float]]) -> list[str]:
     """Hits first, so that misses are never hidden."""
     drawn: list[str] = []
+    radius = FEW_RADIUS if len(points) < FEW else RADIUS
     for point in sorted(points, key=lambda each: each.missed):
         x, y = place(point)
         if point.kind == "lower":
             drawn.append(plots.triangle(x, y, "miss hollow" if point.missed else "least"))
         else:
-            drawn.append(plots.cross(x, y, "miss") if point.missed else plots.dot(x, y, "need"))
+            drawn.append(plots.cross(x, y, "miss") if point.missed else plots.dot(x, y, "need", radius))
     return drawn
+
+
+def _half(points: Sequence[AuditPoint]) -> float:
+    """Of a bound's mark."""
+    return 7.0 if len(points) < FEW else 3.0
 
 
 def _keys(points: Iterable[AuditPoint]) -> list[tuple[str, str]]:
@@ -187,7 +201,11 @@ def _over_time(report: ReportCalibrationResponse) -> Figure:
     lowest = min(*(day.week_coverage_low for day in certain), *(min(day.week_coverage, _promised(day)) for day in days))
     count = (last - first) // DAY_SECONDS
     x = axis_of(
-        0, max(1, count), is_x=True, label="day, UTC: the seven days that end with it", text=lambda tick: _date(first + tick * DAY_SECONDS)
+        0 if count else -1,
+        max(1, count),
+        is_x=True,
+        label="day, UTC: the seven days that end with it",
+        text=lambda tick: _date(first + tick * DAY_SECONDS),
     )
     y = axis_of(lowest * 100, 100, is_x=False, label="needs within their bound (%)", text=_gb)
     places = [x.at((day.day_time.seconds - first) / DAY_SECONDS) for day in days]
@@ -198,6 +216,9 @@ def _over_time(report: ReportCalibrationResponse) -> Figure:
     found = line(day.week_coverage for day in days)
     marks = [plots.band(line(day.week_coverage_low for day in days), line(day.week_coverage_high for day in days), "band")]
     marks += _alarm_marks(report, x, y, first)
+    if not count:  # a single day has no line: its interval as a rule, its promise as a mark
+        (place,), (low,), (high,) = places, line([days[0].week_coverage_low]), line([days[0].week_coverage_high])
+        marks += [plots.rule(place, low[1], place, high[1], "found"), plots.dashes(line([_promised(days[0])]), "promised", 14)]
     marks += [plots.line(line(_promised(day) for day in days), "promised"), plots.line(found, "found")]
     marks += [plots.dot(*place, "need", 3) for place in found]
     keys = [
@@ -207,7 +228,7 @@ def _over_time(report: ReportCalibrationResponse) -> Figure:
         *([(plots.rule(8, 0, 8, 16, "alarm"), "drift alarm")] if report.alarms else []),
     ]
     return Figure(
-        title=_time_title(days),
+        title=_time_title(days, fewest_needs=report.fewest_needs),
         drawing=plots.frame(x, y, marks, description="Share of needs within their bound over time, beside the promised one"),
         key=plots.key(keys),
         note="Each point is a day on which an attempt ended.",
@@ -235,10 +256,12 @@ def _date(seconds: float) -> str:
     return f"{moment.day} {moment:%b}" if moment.hour == 0 else ""
 
 
-def _time_title(days: Sequence[AuditDay]) -> str:
+def _time_title(days: Sequence[AuditDay], *, fewest_needs: int) -> str:
     now = days[-1]
     below = [day for day in days if day.week_below_promise]
     state = f"{percent(now.week_coverage)} in the last seven days, {percent(_promised(now))} promised"
+    if not below and sum(day.needs for day in days) < fewest_needs:
+        return f"Too few needs to tell whether coverage keeps its promise: {state}"
     if not below:
         return f"Coverage never fell below its promise beyond chance: {state}"
     worst = min(below, key=lambda day: day.week_coverage)
@@ -262,17 +285,17 @@ def _waste(overall: CalibrationAudit, groups: Sequence[CalibrationAudit]) -> Fig
     most, least = max(0.0, *(group.mean_waste_bytes / GB for group in shown)), min(0.0, *(group.mean_waste_bytes / GB for group in shown))
     x = axis_of(least, most, is_x=True, label="bound minus need, mean (GB)", text=_gb)
     x = Axis(low=x.low, high=x.high, start=14, end=float(WIDTH - RIGHT), ticks=x.ticks, label=x.label, text=x.text)
-    height = len(shown) * BAR_ROW
-    y = Axis(low=0, high=1, start=float(height + 8), end=8.0, ticks=(), label="", text=_gb)
-    marks = [plots.rule(x.at(tick), 4, x.at(tick), height + 8, "grid") for tick in x.ticks]
-    for place, group in enumerate(shown):
-        marks += _bar(x, group, 8 + place * BAR_ROW)
+    tops = list(accumulate((_bar_height(group) for group in shown), initial=8))
+    y = Axis(low=0, high=1, start=float(tops[-1]), end=8.0, ticks=(), label="", text=_gb)
+    marks = [plots.rule(x.at(tick), 4, x.at(tick), tops[-1], "grid") for tick in x.ticks]
+    for group, top in zip(shown, tops, strict=False):
+        marks += _bar(x, group, top)
     widest = shown[0]
     others = f"; most in {_short(widest.group)}: {signed_gb(widest.mean_waste_bytes)}" if len(shown) > 1 else ""
     more = f"the {MOST_BARS} groups with most needs of {len(groups)}" if len(groups) > MOST_BARS else counted(len(groups), "group")
     return Figure(
         title=f"A bound lies {signed_gb(overall.mean_waste_bytes)} above the need on average{others}",
-        drawing=plots.frame(x, y, marks, description="Mean distance of bound and need, by group", height=height + 8 + 52),
+        drawing=plots.frame(x, y, marks, description="Mean distance of bound and need, by group", height=tops[-1] + 52),
         key="",
         note=f"Shown: {more}.",
         heads=("group", "needs", "bound minus need", "within the bound", "promised"),
@@ -282,13 +305,22 @@ def _waste(overall: CalibrationAudit, groups: Sequence[CalibrationAudit]) -> Fig
 
 
 def _bar(x: Axis, group: CalibrationAudit, top: float) -> list[str]:
-    size = group.mean_waste_bytes / GB
-    left, right = sorted((x.at(0), x.at(size)))
-    text = f"{_short(group.group)}: {signed_gb(group.mean_waste_bytes)}"
-    return [
-        plots.label(x.start, top + 13, text),
-        f'<rect class="waste" x="{left:.1f}" y="{top + 18:g}" width="{max(1.0, right - left):.1f}" height="9"/>',
-    ]
+    left, right = sorted((x.at(0), x.at(group.mean_waste_bytes / GB)))
+    names = _lines(f"{group.group}: {signed_gb(group.mean_waste_bytes)}")
+    letters = [plots.label(x.start, top + 13 + number * LINE, text) for number, text in enumerate(names)]
+    below = top + 3 + len(names) * LINE
+    return [*letters, f'<rect class="waste" x="{left:.1f}" y="{below:g}" width="{max(1.0, right - left):.1f}" height="9"/>']
+
+
+def _bar_height(group: CalibrationAudit) -> int:
+    return len(_lines(f"{group.group}: {signed_gb(group.mean_waste_bytes)}")) * LINE + BAR_FOOT
+
+
+def _lines(text: str) -> list[str]:
+    """At most two lines; what is longer yet has a gap in its middle."""
+    if len(text) > 2 * LINE_CHARACTERS:
+        text = f"{text[:LINE_CHARACTERS]}…{text[-LINE_CHARACTERS + 1 :]}"
+    return [text[start : start + LINE_CHARACTERS] for start in range(0, len(text), LINE_CHARACTERS)]
 
 
 def _short(name: str) -> str:

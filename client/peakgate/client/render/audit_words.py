@@ -14,8 +14,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "MISSES_TOO_OFTEN": (
         "of the newest 200 needs more than three times the promised share passed their bound",
         (
-            "the bounds are wide ones until it has learned; look for what was upgraded (see the alarms), and if the rows themselves are wrong "
-            "go back with `peakgate calibration rollback`"
+            "the bounds are wide ones until it has learned; look for what was upgraded (see the alarms), and if the rows themselves are "
+            "wrong go back with `peakgate calibration rollback`"
         ),
     ),
     "COVERAGE_BELOW_PROMISE": (
@@ -48,8 +48,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "TOO_FEW_NEEDS": (
         "too few needs were seen",
         (
-            "let agents report (`peakgate agent`), take in what Slurm or a Prometheus has recorded (`peakgate calibration import`), or look "
-            "at a longer time with --since"
+            "let agents report (`peakgate agent`), take in what Slurm or a Prometheus has recorded (`peakgate calibration import`), or "
+            "look at a longer time with --since"
         ),
     ),
 }
@@ -84,7 +84,7 @@ def coverage_finding(audit: CalibrationAudit) -> str:
     """`1,147 of 1,204 needs stayed within their bound: 95.3 % (93.9 % to 96.3 %); 95.6 % were promised`."""
     if not audit.needs:
         return "no need of a job was seen"
-    held = f"{audit.needs - audit.misses:,} of {counted(audit.needs, 'need')} stayed within their bound"
+    held = f"{audit.needs - audit.misses:,} of {counted(audit.needs, 'need')} stayed within {'its' if audit.needs == 1 else 'their'} bound"
     interval = f"{percent(audit.coverage)} ({percent(audit.coverage_low)} to {percent(audit.coverage_high)})"
     promised = f"; {percent(audit.promised_coverage)} were promised" if audit.HasField("promised_coverage") else ""
     return f"{held}: {interval}{promised}"
@@ -94,8 +94,8 @@ def reasons(report: ReportCalibrationResponse) -> list[tuple[str, str]]:
     """(why, what to do) of each word, in sentences; a word that is not known here stands for itself."""
     found = [_WORDS.get(word, (word, "")) for word in report.trust_reasons]
     if "TOO_FEW_NEEDS" in report.trust_reasons and report.overall.needs:
-        needed = f"from {report.fewest_needs} on it can be told from chance"
-        found = [(f"{why}: {needed}" if why == _WORDS["TOO_FEW_NEEDS"][0] else why, advice) for why, advice in found]
+        needed = f" to tell it from chance: {report.fewest_needs:,} would do if all stay within their bound"
+        found = [(f"{why}{needed}" if why == _WORDS["TOO_FEW_NEEDS"][0] else why, advice) for why, advice in found]
     return found
 
 
@@ -116,8 +116,10 @@ def below_finding(groups: Iterable[CalibrationAudit]) -> str:
 
 
 def rejections_finding(audit: CalibrationAudit) -> str:
-    """What became of rejected jobs."""
+    """What became of rejected jobs; empty without any."""
     found = audit.rejections
+    if not (found.predictions or found.attempts):
+        return ""
     told = f"{counted(found.predictions, 'job')} {'was' if found.predictions == 1 else 'were'} rejected"
     if not found.attempts:
         return f"{told}; no rejected job was seen to run all the same, so nobody can tell how many would have fitted"
@@ -144,7 +146,8 @@ def labels_finding(audit: CalibrationAudit) -> str:
     rows = labels.told_rows + labels.device_only_rows
     if not rows:
         return ""
-    told = f"{percent(labels.told_rows / rows)} of the needs rest on the allocator's own statistics, the rest on the device's memory only"
+    told = f"{percent(labels.told_rows / rows)} of the needs rest on the allocator's own statistics"
+    told += ", the rest on the device's memory only" if labels.device_only_rows else ""
     greedy = f"; {counted(labels.greedy_rows, 'allocator')} held far more than was in use" if labels.greedy_rows else ""
     advice = "" if 2 * labels.told_rows >= rows else " (a cache looks like a need: use peakgate.client.torch in trainings)"
     return told + greedy + advice
