@@ -28,6 +28,7 @@ td, th {{ font-size: .9rem; }} td {{ white-space: nowrap; }}
 td.name {{ overflow-wrap: anywhere; min-width: 8rem; white-space: normal; }}
 td.name:first-child {{ min-width: 14rem; }}
 details summary {{ cursor: pointer; color: var(--soft); }}
+svg text {{ paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; }}
 svg text.tick {{ fill: var(--soft); font-size: 13px; }} svg text.unit {{ fill: var(--ink); font-size: 13px; }}
 svg path, svg polygon {{ fill: none; opacity: 1; }} svg .grid {{ stroke: var(--line); stroke-width: 1; }}
 svg .same {{ stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; }}
