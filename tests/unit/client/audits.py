@@ -1,9 +1,15 @@
-"""Audits as the service answers them, with full defaults."""
+"""Audits as the service answers them, with full defaults. `python -m tests.unit.client.audits` writes the golden ones anew."""
 
 from __future__ import annotations
 
+import io
 import random
+from pathlib import Path
 
+from rich.console import Console
+
+from peakgate.client.render.audit import print_audit
+from peakgate.client.render.audit_page import audit_page
 from peakgate.v1.calibration_report_pb2 import (
     AuditDay,
     AuditPoint,
@@ -17,6 +23,7 @@ from peakgate.v1.calibration_report_pb2 import (
 )
 from peakgate.v1.times import timestamp
 
+GOLDEN = Path(__file__).parents[2] / "golden"
 GB = 10**9
 DAY = 86_400
 BEGIN = 1_767_225_600  # 2026-01-01
@@ -140,3 +147,16 @@ def _drawn(draw: random.Random) -> AuditPoint:
         missed=need > bound,
         group=HOSTILE,
     )
+
+
+def printed(report: ReportCalibrationResponse) -> str:
+    """What a pipe gets."""
+    console = Console(file=io.StringIO(), width=200, highlight=False)
+    print_audit(console, report)
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+
+
+if __name__ == "__main__":
+    (GOLDEN / "audit_small.txt").write_text(printed(a_report()), encoding="utf-8")
+    (GOLDEN / "audit_small.html").write_text(audit_page(a_report()), encoding="utf-8")

@@ -9,32 +9,39 @@ from rich.table import Table
 
 from peakgate.client.render import audit_words as words
 from peakgate.client.render.answer import print_list
+from peakgate.client.render.suggestions import print_hanging
 from peakgate.client.render.text import escape
 from peakgate.v1.calibration_report_pb2 import CalibrationAudit, ReportCalibrationResponse
 
 _STYLES = {"trusted": "bold green", "distrusted": "bold red", "unknown": "bold yellow"}
 _MOST_GROUPS = 40
+_TABLE_COLUMNS = 150
+"""A group's name takes 40 letters, its figures 110."""
+_LEGEND = (
+    "kept: share of needs at or under the bound that was given, ! below what was promised; ran: rejected jobs that ran all the same; "
+    "told: needs that rest on the allocator's statistics"
+)
 _MOST_ALARMS = 10
 _NUMBERS = ("needs", "kept", "interval", "promised", "missed", "waste", "rejected", "ran", "by mistake", "alarms", "told")
 
 
 def print_audit(console: Console, report: ReportCalibrationResponse) -> None:
     """The finding, why, what to do; the groups; what else tells how good the facts are."""
-    console.print(f"[{_STYLES.get(report.trust, 'bold')}]{escape(words.headline(report))}.[/]", soft_wrap=True)
+    style = _STYLES.get(report.trust, "bold")
+    console.print(f"[{style}]{escape(words.headline(report))}.[/]", soft_wrap=not console.is_terminal)
     for why, advice in words.reasons(report):
-        console.print(f"  Because {escape(why)}.", soft_wrap=True)
+        print_hanging(console, f"{escape(why)}.", "because", indent=2)
         if advice:
-            console.print(f"  → {escape(advice)}", soft_wrap=True)
+            print_hanging(console, escape(advice), "→", indent=2)
     if report.trust == "trusted" and not report.trust_reasons:
-        console.print("  → nothing to do", soft_wrap=True)
+        print_hanging(console, "nothing to do", "→", indent=2)
     since, until = (moment.ToDatetime().strftime("%Y-%m-%d %H:%M UTC") for moment in (report.since_time, report.until_time))
-    console.print(
-        f"  Attempts that ended from {since} to {until}; calibration {escape(report.version or 'none')}", style="dim", soft_wrap=True
-    )
+    console.print(f"  Attempts that ended from {since} to {until}", style="dim", soft_wrap=True)
+    console.print(f"  Calibration {escape(report.version or 'none')}", style="dim", soft_wrap=True)
     if below := words.below_finding(report.groups):
-        console.print(f"\n  {escape(below)}.", soft_wrap=True)
-    if report.groups:
-        _print_groups(console, report.groups)
+        console.print()
+        print_hanging(console, f"{escape(below)}.", "!", indent=2)
+    _print_groups(console, report.groups)
     findings = (
         words.waste_finding(report.overall),
         words.rejections_finding(report.overall),
@@ -47,22 +54,42 @@ def print_audit(console: Console, report: ReportCalibrationResponse) -> None:
 
 
 def _print_groups(console: Console, groups: Sequence[CalibrationAudit]) -> None:
+    """A line a group where there is room for it, else a sentence."""
+    if not groups:
+        return
+    console.print()
+    if console.width >= _TABLE_COLUMNS:
+        _print_table(console, groups[:_MOST_GROUPS])
+    else:
+        for group in groups[:_MOST_GROUPS]:
+            console.print(f"  {escape(group.group)}", soft_wrap=True)
+            print_hanging(console, _sentence(group), " ")
+    if len(groups) > _MOST_GROUPS:
+        console.print(f"  and {len(groups) - _MOST_GROUPS} groups more: --output json has all", style="dim")
+
+
+def _print_table(console: Console, groups: Sequence[CalibrationAudit]) -> None:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("group", overflow="fold")
     for heading in _NUMBERS:
         table.add_column(heading, justify="right", no_wrap=True)
-    for group in groups[:_MOST_GROUPS]:
+    for group in groups:
         table.add_row(*_cells(group))
-    console.print()
     console.print(table)
-    if len(groups) > _MOST_GROUPS:
-        console.print(f"and {len(groups) - _MOST_GROUPS} groups more: --output json has all", style="dim")
-    console.print(
-        "kept: share of needs at or under the bound that was given, ! below what was promised; ran: rejected jobs that ran all the same; "
-        "told: needs that rest on the allocator's statistics",
-        style="dim",
-        soft_wrap=True,
+    console.print(_LEGEND, style="dim", soft_wrap=not console.is_terminal)
+
+
+def _sentence(group: CalibrationAudit) -> str:
+    found = words.coverage_finding(group)
+    rejections = group.rejections
+    parts = (
+        f"below what was promised! {found}" if group.below_promise else found,
+        words.waste_finding(group).replace("Bounds", "bounds", 1),
+        f"{rejections.predictions:,} rejected, {rejections.attempts:,} ran all the same, {rejections.false_rejections:,} wrongly rejected",
+        f"{words.counted(group.alarms, 'alarm')}{', one open' if group.alarm_open else ''}" if group.alarms or group.alarm_open else "",
+        *(words.reason_text(word) for word in group.trust_reasons),
     )
+    return escape("; ".join(part for part in parts if part))
 
 
 def _cells(group: CalibrationAudit) -> tuple[str, ...]:

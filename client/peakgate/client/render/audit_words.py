@@ -168,7 +168,8 @@ def waste_finding(audit: CalibrationAudit) -> str:
     """How far bounds lie above needs; empty without a known need."""
     if not audit.HasField("mean_waste_bytes"):
         return ""
-    return f"Bounds lie {signed_gb(audit.mean_waste_bytes)} above the need on average"
+    size = audit.mean_waste_bytes
+    return f"Bounds lie {gb(round(abs(size)))} {'below' if size < 0 else 'above'} the need on average"
 
 
 def signed_gb(size_bytes: float) -> str:
