@@ -30,6 +30,8 @@ td.name:first-child {{ min-width: 14rem; }}
 details summary {{ cursor: pointer; color: var(--soft); }}
 svg text {{ paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; }}
 svg text.tick {{ fill: var(--soft); font-size: 13px; }} svg text.unit {{ fill: var(--ink); font-size: 13px; }}
+@media (max-width: 500px) {{ svg text.tick, svg text.unit {{ font-size: 15px; }} }}
+svg text.bar {{ fill: var(--soft); font-size: 13px; }}
 svg path, svg polygon {{ fill: none; opacity: 1; }} svg .grid {{ stroke: var(--line); stroke-width: 1; }}
 svg .same {{ stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; }}
 svg .need {{ fill: var(--bar); fill-opacity: .55; }} svg .miss {{ stroke: var(--miss); stroke-width: 2; }}
@@ -101,7 +103,7 @@ def _figure(figure: Figure) -> str:
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heads)
-    body = "".join(f'<tr><td class="name">{escape(row[0])}</td>{"".join(_cell(cell) for cell in row[1:])}</tr>' for row in rows)
+    body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
@@ -145,16 +147,25 @@ _GROUP_HEADS = (
     "promised",
     "missed",
     "rejected",
-    "ran all the same",
-    "by mistake",
+    "ran",
+    "wrongly",
     "alarms",
     "told",
     "now",
 )
 
 
+_LEGEND = (
+    "found: share of needs at or under the bound that was given; ran: rejected jobs that ran all the same; wrongly: those of them that needed "
+    "no more than the card; told: needs that rest on the allocator's statistics."
+)
+
+
 def _groups(groups: Sequence[CalibrationAudit]) -> str:
-    return _table(_GROUP_HEADS, [_group(group) for group in groups]) if groups else ""
+    rows = [_group(group) for group in groups]
+    columns = len(_GROUP_HEADS) if any(row[-1] for row in rows) else len(_GROUP_HEADS) - 1  # nothing is the matter now
+    table = _table(_GROUP_HEADS[:columns], [row[:columns] for row in rows])
+    return f'{table}<p class="soft">{escape(_LEGEND)}</p>' if rows else ""
 
 
 def _group(group: CalibrationAudit) -> Sequence[str]:

@@ -307,7 +307,7 @@ def _waste(overall: CalibrationAudit, groups: Sequence[CalibrationAudit]) -> Fig
 def _bar(x: Axis, group: CalibrationAudit, top: float) -> list[str]:
     left, right = sorted((x.at(0), x.at(group.mean_waste_bytes / GB)))
     names = _lines(f"{group.group}: {signed_gb(group.mean_waste_bytes)}")
-    letters = [plots.label(x.start, top + 13 + number * LINE, text) for number, text in enumerate(names)]
+    letters = [plots.label(x.start, top + 13 + number * LINE, text, style="bar") for number, text in enumerate(names)]
     below = top + 3 + len(names) * LINE
     return [*letters, f'<rect class="waste" x="{left:.1f}" y="{below:g}" width="{max(1.0, right - left):.1f}" height="9"/>']
 
