@@ -77,6 +77,7 @@ class ReportCalibrationResponse(_message.Message):
     QUARANTINED_USERS_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     FEWEST_NEEDS_FIELD_NUMBER: _builtins.int
+    GROUPS_AMONG_FIELD_NUMBER: _builtins.int
     trust: _builtins.str
     """trusted distrusted unknown: whether the margin can be relied on."""
     version: _builtins.str
@@ -87,6 +88,8 @@ class ReportCalibrationResponse(_message.Message):
     """Probability that a need must stay within its interval: that of coverage_low and coverage_high."""
     fewest_needs: _builtins.int
     """With fewer needs than this nobody can tell whether the promised coverage holds."""
+    groups_among: _builtins.int
+    """How many groups there are."""
     @_builtins.property
     def trust_reasons(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Upper-case words that say why it is not trusted, or why nothing can be said."""
@@ -105,7 +108,7 @@ class ReportCalibrationResponse(_message.Message):
 
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___CalibrationAudit]:
-        """Each group, the one with most needs first."""
+        """Each group, the one with most needs first; at most 1000 of them."""
 
     @_builtins.property
     def alarms(self) -> _containers.RepeatedCompositeFieldContainer[Global___DriftAlarm]:
@@ -140,10 +143,11 @@ class ReportCalibrationResponse(_message.Message):
         quarantined_users: _abc.Iterable[_builtins.str] | None = ...,
         confidence: _builtins.float = ...,
         fewest_needs: _builtins.int = ...,
+        groups_among: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["overall", b"overall", "since_time", b"since_time", "until_time", b"until_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarms", b"alarms", "confidence", b"confidence", "days", b"days", "fewest_needs", b"fewest_needs", "groups", b"groups", "overall", b"overall", "points", b"points", "points_among", b"points_among", "quarantined_users", b"quarantined_users", "since_time", b"since_time", "trust", b"trust", "trust_reasons", b"trust_reasons", "until_time", b"until_time", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarms", b"alarms", "confidence", b"confidence", "days", b"days", "fewest_needs", b"fewest_needs", "groups", b"groups", "groups_among", b"groups_among", "overall", b"overall", "points", b"points", "points_among", b"points_among", "quarantined_users", b"quarantined_users", "since_time", b"since_time", "trust", b"trust", "trust_reasons", b"trust_reasons", "until_time", b"until_time", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -17,6 +17,8 @@ from peakgate.server.subjects import observation_from
 from peakgate.v1 import calibration_report_pb2 as pb
 
 DEFAULT_DAYS = 30
+MOST_GROUPS = 1000
+"""Whoever submits jobs names their frameworks, and so makes groups: an answer stays under a megabyte."""
 MOST_POINTS = 2000
 """Single attempts of a report: a plot shows no more, and they stay under a megabyte."""
 
@@ -51,8 +53,10 @@ def report(store: Store, snapshot: Snapshot, window: AuditWindow, *, coverage: f
     days = audit.by_day()
     reasons = snapshot.trust.reasons(1 - coverage)
     trust, why = verdict(audit.overall.coverage, days[-1].week if days else Coverage(), reasons)
-    names = sorted({*audit.groups, *counts.rejections, *kept.reasons, *(group for group, _ in counts.tries)} - {""})
-    groups = [_group(name, audit.groups.get(name, Tally()), counts, kept, alarms, snapshot, coverage, len(audit.groups)) for name in names]
+    names = {*audit.groups, *counts.rejections, *kept.reasons, *(group for group, _ in counts.tries)} - {""}
+    tallies = sorted(((name, audit.groups.get(name, Tally())) for name in names), key=_most_needs)
+    among = len(audit.groups)
+    groups = [_group(name, tally, counts, kept, alarms, snapshot, coverage, among) for name, tally in tallies[:MOST_GROUPS]]
     return pb.ReportCalibrationResponse(
         trust=trust,
         trust_reasons=why,
@@ -60,7 +64,8 @@ def report(store: Store, snapshot: Snapshot, window: AuditWindow, *, coverage: f
         since_time=to_timestamp(window.since_us),
         until_time=to_timestamp(window.until_us),
         overall=_overall(audit.overall, counts, kept, alarms, reasons),
-        groups=sorted(groups, key=lambda group: (-group.needs, group.group)),
+        groups=groups,
+        groups_among=len(names),
         alarms=[pb.DriftAlarm(alarm_time=to_timestamp(row.created_us), version=row.version, note=row.note) for row in alarms],
         days=[_day(day) for day in days],
         points=[_point(seen) for seen in audit.in_order()],
@@ -69,6 +74,11 @@ def report(store: Store, snapshot: Snapshot, window: AuditWindow, *, coverage: f
         confidence=CONFIDENCE,
         fewest_needs=fewest_needs(audit.overall.coverage.promised or coverage),
     )
+
+
+def _most_needs(pair: tuple[str, Tally]) -> tuple[int, str]:
+    name, tally = pair
+    return -tally.coverage.needs, name
 
 
 def _kept(counts: AuditCounts, quarantined: Iterable[tuple[str, str]]) -> _Kept:

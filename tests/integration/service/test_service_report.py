@@ -14,13 +14,14 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.databases import Database
+from tests.databases import KINDS, Database
 from tests.integration.service.rows import an_observation
 from tests.integration.service.test_service_margin import GPU, TOTAL_BYTES, a_batch, a_peak, an_end
 from tests.unit.server.attempts import SUBJECT
 
 from peakgate.calibration import Observation
 from peakgate.server.answer import unpack
+from peakgate.server.store import audits
 from peakgate.server.store.audit_records import AuditWindow
 from peakgate.server.store.engine import open_engine
 from peakgate.server.store.records import CalibrationRow
@@ -249,6 +250,16 @@ async def test_the_command_says_it_to_people_and_programs(service: Any, a_job: A
     found = json.loads(await asyncio.to_thread(run, "--output", "json"))
     assert (found["overall"]["needs"], found["groups"][0]["group"]) == (1, answer.calibration.group)
     assert answer.calibration.group in page.read_text()
+
+
+@pytest.mark.parametrize("new_database", [*KINDS, "pgbouncer"], indirect=True)
+async def test_rows_are_fetched_some_at_a_time(service: Any, a_job: AJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five needs, two at a time: none is lost and none comes twice, also where the server's connections are dealt out anew."""
+    monkeypatch.setattr(audits, "ROWS_AT_ONCE", 2)
+    for _ in range(5):
+        await ran(service, await predicted(service, a_job(framework="huggingface", micro_batch_size=4)), 1.0)
+    found = await report(service)
+    assert (found.overall.needs, len(found.points), len({point.finish_time.ToMicroseconds() for point in found.points})) == (5, 5, 5)
 
 
 async def test_the_store_streams_what_it_shows(service: Any, a_job: AJob, database: Database) -> None:

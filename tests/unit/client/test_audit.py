@@ -111,3 +111,11 @@ def test_on_a_terminal_of_80_columns_nothing_is_cut() -> None:
     text = " ".join(" ".join(lines).split())
     assert "h100-80gb/torch/fsdp/one node 96 of 100 needs stayed within their bound: 96.0 %" in text
     assert "…" not in text
+
+
+def test_more_groups_than_are_shown_are_counted() -> None:
+    """Forty are shown; the answer holds 45 of 2,000."""
+    text = printed(a_report(groups=[an_audit(f"group-{number:02}") for number in range(45)], groups_among=2_000))
+    assert "group-39" in text
+    assert "group-40" not in text
+    assert "and 1,960 groups more: --output json has 45" in text

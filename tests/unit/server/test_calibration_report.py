@@ -12,7 +12,7 @@ from tests.unit.server.test_audited import ROW
 from peakgate.calibration import Snapshot
 from peakgate.calibration.node import STALE_SECONDS, NodeView
 from peakgate.calibration.trust import ROWS, Trust
-from peakgate.server.calibration_report import MOST_POINTS, report, window_of
+from peakgate.server.calibration_report import MOST_GROUPS, MOST_POINTS, report, window_of
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store.audit_records import AlarmRow, AuditCounts, AuditRow, AuditWindow, NoAudit
 from peakgate.server.store.null import NullStore
@@ -122,3 +122,11 @@ def test_the_time_that_is_looked_at() -> None:
     assert window_of(asked, now_us=0) == AuditWindow(since_us=5_000_000, until_us=7_000_000, group="a")
     with pytest.raises(PeakgateError, match="since_time"):
         window_of(ReportCalibrationRequest(since_time=timestamp(7), until_time=timestamp(7)), now_us=0)
+
+
+def test_no_more_groups_than_an_answer_holds() -> None:
+    """Of 1,010 the thousand with most needs."""
+    rows = [a_row(group=f"{number:04}") for number in range(MOST_GROUPS + 10)]
+    found = reported(*rows, a_row(group="1009"))
+    assert (len(found.groups), found.groups_among, found.groups[0].group) == (1000, 1010, "1009")
+    assert found.overall.needs == 1011

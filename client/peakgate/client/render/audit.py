@@ -41,7 +41,7 @@ def print_audit(console: Console, report: ReportCalibrationResponse) -> None:
     if below := words.below_finding(report.groups):
         console.print()
         print_hanging(console, f"{escape(below)}.", "!", indent=2)
-    _print_groups(console, report.groups)
+    _print_groups(console, report.groups, max(len(report.groups), report.groups_among))
     findings = (
         words.waste_finding(report.overall),
         words.rejections_finding(report.overall),
@@ -53,7 +53,7 @@ def print_audit(console: Console, report: ReportCalibrationResponse) -> None:
     print_list(console, "Drift alarms, newest last", _alarms(report))
 
 
-def _print_groups(console: Console, groups: Sequence[CalibrationAudit]) -> None:
+def _print_groups(console: Console, groups: Sequence[CalibrationAudit], among: int) -> None:
     """A line a group where there is room for it, else a sentence."""
     if not groups:
         return
@@ -64,8 +64,8 @@ def _print_groups(console: Console, groups: Sequence[CalibrationAudit]) -> None:
         for group in groups[:_MOST_GROUPS]:
             console.print(f"  {escape(group.group)}", soft_wrap=True)
             print_hanging(console, _sentence(group), " ")
-    if len(groups) > _MOST_GROUPS:
-        console.print(f"  and {len(groups) - _MOST_GROUPS} groups more: --output json has all", style="dim")
+    if among > _MOST_GROUPS:
+        console.print(f"  and {among - _MOST_GROUPS:,} groups more: --output json has {len(groups):,}", style="dim")
 
 
 def _print_table(console: Console, groups: Sequence[CalibrationAudit]) -> None:

@@ -156,8 +156,8 @@ _GROUP_HEADS = (
 
 
 _LEGEND = (
-    "found: share of needs at or under the bound that was given; ran: rejected jobs that ran all the same; wrongly: those of them that needed "
-    "no more than the card; told: needs that rest on the allocator's statistics."
+    "found: share of needs at or under the bound that was given; ran: rejected jobs that ran all the same; wrongly: those of them that "
+    "needed no more than the card; told: needs that rest on the allocator's statistics."
 )
 
 
