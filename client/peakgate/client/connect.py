@@ -22,6 +22,8 @@ from typing import TypeAlias, TypeVar
 import grpc
 
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
+from peakgate.v1.calibration_report_pb2 import ReportCalibrationRequest, ReportCalibrationResponse
+from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceStub
 from peakgate.v1.catalog_service_pb2 import (
     GetJobSchemaRequest,
     ListDefaultsRequest,
@@ -52,6 +54,9 @@ PREDICT_TIMEOUT_SECONDS = 2.0
 
 CALL_TIMEOUT_SECONDS = 15.0
 """Suggest solves a job many times, lists read a database."""
+
+REPORT_TIMEOUT_SECONDS = 120.0
+"""An audit reads every attempt of its time: 100,000 take some seconds."""
 
 EMBEDDED_TIMEOUT_SECONDS = 120.0
 """In the same process a deadline protects nobody; it only ends a call that hangs."""
@@ -120,6 +125,7 @@ class Client:
         self._predictions = PredictionServiceStub(channel)
         self._catalog = CatalogServiceStub(channel)
         self._telemetry = TelemetryServiceStub(channel)
+        self._calibration = CalibrationServiceStub(channel)
         self._predict_timeout_seconds = predict_timeout_seconds
         self._call_timeout_seconds = call_timeout_seconds
 
@@ -214,6 +220,10 @@ class Client:
     def report_job_event(self, event: ReportJobEventRequest) -> None:
         """Reports the start or the end of a job. A repeat changes nothing."""
         _called(lambda: self._telemetry.ReportJobEvent(event, timeout=self._call_timeout_seconds))
+
+    def report_calibration(self, request: ReportCalibrationRequest) -> ReportCalibrationResponse:
+        """Whether the margin keeps what it promises."""
+        return _called(lambda: self._calibration.ReportCalibration(request, timeout=REPORT_TIMEOUT_SECONDS))
 
     def list_models(self) -> ListModelsResponse:
         """Models that a job may name."""

@@ -91,7 +91,7 @@ class Core:
         server = grpc.aio.server(interceptors=(self._guard, *interceptors), options=(*limits, *options))
         add_PredictionServiceServicer_to_server(PredictionService(self.predictor), server)
         add_TelemetryServiceServicer_to_server(self._telemetry, server)
-        add_CalibrationServiceServicer_to_server(CalibrationService(self.judge, self.store, self.learner), server)
+        add_CalibrationServiceServicer_to_server(CalibrationService(self.judge, self.store, self.learner, clock=self._clock), server)
         add_CatalogServiceServicer_to_server(CatalogService(), server)
         return server
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
+from peakgate.server.store.audit_records import Audit, AuditWindow
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
@@ -106,3 +108,6 @@ class Store(Protocol):
 
     def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
         """Observations that were kept out, newest first."""
+
+    def audit(self, window: AuditWindow) -> AbstractContextManager[Audit]:
+        """What ended in a window, as it stands at one moment."""

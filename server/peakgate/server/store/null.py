@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from peakgate.server.errors import PeakgateError
+from peakgate.server.store.audit_records import AuditWindow, NoAudit
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
@@ -122,6 +124,10 @@ class NullStore:
     def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
         """None."""
         return ()
+
+    def audit(self, window: AuditWindow) -> AbstractContextManager[NoAudit]:
+        """Nothing ended."""
+        return nullcontext(NoAudit())
 
 
 def _keeps_nothing() -> PeakgateError:

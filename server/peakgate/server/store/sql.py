@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, select
 
 from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, predictions, retention, silence, tries
+from peakgate.server.store.audit_records import AuditWindow
+from peakgate.server.store.audits import SqlAudit
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
@@ -162,6 +165,12 @@ class SqlStore:
         """Observations that were kept out, newest first."""
         with self._sessions.reading() as connection:
             return calibrations.kept_out(connection, limit=limit, offset=offset)
+
+    @contextmanager
+    def audit(self, window: AuditWindow) -> Iterator[SqlAudit]:
+        """What ended in a window, as it stands at one moment."""
+        with self._sessions.reading() as connection:
+            yield SqlAudit(connection, window)
 
 
 def _whole(connection: Connection, found: Sequence[StoredPrediction]) -> list[StoredPrediction]:
