@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from peakgate.v1 import calibration_service_pb2 as peakgate_dot_v1_dot_calibration__service__pb2
+from peakgate.v1 import calibration_simulation_pb2 as peakgate_dot_v1_dot_calibration__simulation__pb2
 
 GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
@@ -60,6 +61,16 @@ class CalibrationServiceStub(object):
                 request_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineRequest.SerializeToString,
                 response_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineResponse.FromString,
                 _registered_method=True)
+        self.SimulateCalibration = channel.stream_unary(
+                '/peakgate.v1.CalibrationService/SimulateCalibration',
+                request_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationResponse.FromString,
+                _registered_method=True)
+        self.ExportHistory = channel.unary_unary(
+                '/peakgate.v1.CalibrationService/ExportHistory',
+                request_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.FromString,
+                _registered_method=True)
 
 
 class CalibrationServiceServicer(object):
@@ -101,6 +112,20 @@ class CalibrationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SimulateCalibration(self, request_iterator, context):
+        """Replays a history and says what each policy would have done with it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportHistory(self, request, context):
+        """The service's own history, as SimulateCalibration takes it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CalibrationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -128,6 +153,16 @@ def add_CalibrationServiceServicer_to_server(servicer, server):
                     servicer.ListQuarantine,
                     request_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineRequest.FromString,
                     response_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineResponse.SerializeToString,
+            ),
+            'SimulateCalibration': grpc.stream_unary_rpc_method_handler(
+                    servicer.SimulateCalibration,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationResponse.SerializeToString,
+            ),
+            'ExportHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExportHistory,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -266,6 +301,60 @@ class CalibrationService(object):
             '/peakgate.v1.CalibrationService/ListQuarantine',
             peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineRequest.SerializeToString,
             peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SimulateCalibration(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/peakgate.v1.CalibrationService/SimulateCalibration',
+            peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peakgate.v1.CalibrationService/ExportHistory',
+            peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -87,6 +87,10 @@ class Assessor:
             offloaded=_offloaded(job),
         )
 
+    def bound(self, subject: Subject) -> Bound:
+        """The bound of a job that was predicted already, under this snapshot and policy."""
+        return self._bound(subject)[1]
+
     def _bound(self, subject: Subject) -> tuple[float, Bound]:
         """The bound and its coverage: the policy's, a careful one where the calibration is unsure, at least 99 % where it is not trusted.
 

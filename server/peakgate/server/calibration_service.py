@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 
 import grpc
 
-from peakgate.server.clock import to_timestamp
+from peakgate.server.clock import now_us, to_timestamp
 from peakgate.server.errors import PeakgateError
 from peakgate.server.judge import Judge
 from peakgate.server.learning import Learner
 from peakgate.server.observed import observation_message
 from peakgate.server.pages import make_token, page_size, read_token
+from peakgate.server.simulation.calls import Simulations
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import CalibrationRow, ObservationRow
 from peakgate.v1 import calibration_service_pb2 as pb
+from peakgate.v1 import calibration_simulation_pb2 as simulation_pb
 from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceServicer
 
 Context = grpc.aio.ServicerContext[object, object]
@@ -29,6 +32,7 @@ class CalibrationService(CalibrationServiceServicer):
         self._judge = judge
         self._store = store
         self._learner = learner
+        self._simulations = Simulations(judge, store, clock=now_us)
 
     async def GetCalibration(self, request: pb.GetCalibrationRequest, context: Context) -> pb.GetCalibrationResponse:
         """One version; without a name the active one."""
@@ -69,6 +73,16 @@ class CalibrationService(CalibrationServiceServicer):
         rows = await asyncio.to_thread(self._store.kept_out, limit=size + 1, offset=offset)
         token = make_token("quarantine", offset + size) if len(rows) > size else ""
         return pb.ListQuarantineResponse(observations=[_kept_out(row) for row in rows[:size]], next_page_token=token)
+
+    async def SimulateCalibration(
+        self, request_iterator: AsyncIterator[simulation_pb.SimulateCalibrationRequest], context: Context
+    ) -> simulation_pb.SimulateCalibrationResponse:
+        """What each policy would have done with a history."""
+        return await self._simulations.simulate(request_iterator)
+
+    async def ExportHistory(self, request: simulation_pb.ExportHistoryRequest, context: Context) -> simulation_pb.ExportHistoryResponse:
+        """The service's own history, oldest end first."""
+        return await self._simulations.export(request)
 
     async def _active(self) -> pb.Calibration:
         row = await asyncio.to_thread(self._store.active_calibration)

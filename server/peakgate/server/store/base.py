@@ -10,9 +10,11 @@ from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
     EventRow,
+    HistoryRow,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
+    Place,
     PredictionRow,
     StoredPrediction,
 )
@@ -91,3 +93,6 @@ class Store(Protocol):
 
     def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
         """Observations that were kept out, newest first."""
+
+    def history(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[HistoryRow]:
+        """Ended attempts with their jobs from `since_us` on, in the order of their ends, behind a place."""

@@ -11,9 +11,11 @@ from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
     EventRow,
+    HistoryRow,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
+    Place,
     PredictionRow,
     StoredPrediction,
 )
@@ -102,6 +104,10 @@ class NullStore:
         """Nothing to promote."""
 
     def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
+        """None."""
+        return ()
+
+    def history(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[HistoryRow]:
         """None."""
         return ()
 

@@ -6,15 +6,17 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, predictions, retention
+from peakgate.server.store import attempts, calibrations, ended, events, history, merging, observations, predictions, retention
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
     EventRow,
+    HistoryRow,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
+    Place,
     PredictionRow,
     StoredPrediction,
 )
@@ -141,6 +143,11 @@ class SqlStore:
         """Observations that were kept out, newest first."""
         with self._sessions.reading() as connection:
             return calibrations.kept_out(connection, limit=limit, offset=offset)
+
+    def history(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[HistoryRow]:
+        """Ended attempts with their jobs from `since_us` on, in the order of their ends, behind a place."""
+        with self._sessions.reading() as connection:
+            return history.page(connection, since_us=since_us, after=after, limit=limit)
 
 
 def open_store(url: str, *, shared: bool = False) -> SqlStore:
