@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import yaml
 from tests.bench import ingest as ingesting
 from tests.bench import sustained as sustaining
 from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report, traced_figures, traced_line, traced_sets
+from tests.bench.bounds import BOUNDS
 from tests.bench.cluster import main as simulated_clusters
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.helping import helper_step_seconds
@@ -29,8 +29,6 @@ from tests.bench.suggesting import measured as suggested
 from tests.bench.suggestions import Top, out_of_memory, top
 from tests.bench.suggestions import report as suggestions_report
 from tests.bench.walking import measured
-
-BOUNDS = yaml.safe_load((Path(__file__).parent / "bounds.yaml").read_text())
 
 
 def overhead() -> bool:
