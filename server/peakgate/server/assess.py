@@ -72,7 +72,7 @@ class Assessor:
         capacity = self.memory.capacity_of(job)
         usable_bytes = max(0, capacity.usable_bytes - self.policy.operator_reserve_bytes) if capacity is not None else 0
         subject = subject_of(prediction, job, capacity)
-        coverage, bound = self._bound(subject)
+        coverage, bound = self.bound(subject)
         return Assessment(
             prediction=prediction,
             subject=subject,
@@ -87,11 +87,7 @@ class Assessor:
             offloaded=_offloaded(job),
         )
 
-    def bound(self, subject: Subject) -> Bound:
-        """The bound of a job that was predicted already, under this snapshot and policy."""
-        return self._bound(subject)[1]
-
-    def _bound(self, subject: Subject) -> tuple[float, Bound]:
+    def bound(self, subject: Subject) -> tuple[float, Bound]:
         """The bound and its coverage: the policy's, a careful one where the calibration is unsure, at least 99 % where it is not trusted.
 
         How old its newest facts are is told from the newest end that it knows, and not from the clock: equal jobs get equal answers.
@@ -113,7 +109,7 @@ class Assessor:
         low, high = -1, usable_bytes + 1
         while high - low > 1:
             middle = (low + high) // 2
-            bound = self._bound(scaled(subject, required_bytes=middle))[1]
+            bound = self.bound(scaled(subject, required_bytes=middle))[1]
             low, high = (middle, high) if bound.bound_bytes <= usable_bytes else (low, middle)
         return low
 

@@ -138,7 +138,7 @@ async def test_a_clock_that_runs_ahead_shuts_nobody_out(service: Any, a_job: AJo
     await one(service, a_job, 1, peak_bytes=answer.peak.device_bytes)
     after = await predicted(service, a_job)
     assert (after.calibration.observations, await kept_out(service)) == (2, [])
-    history = service.core.store.history(since_us=0, after=None, limit=9)
+    history = service.core.store.past_attempts(since_us=0, after=None, limit=9)
     assert all(row.finished_us < answer_time for row in history)
 
 

@@ -99,7 +99,7 @@ class Simulations:
         position = read_token("history", request.page_token, places=(int, str, str, int))
         after = _place(position) if position is not None else None
         since_us = from_timestamp(request.since_time)
-        rows = await asyncio.to_thread(self._store.history, since_us=since_us, after=after, limit=size + 1)
+        rows = await asyncio.to_thread(self._store.past_attempts, since_us=since_us, after=after, limit=size + 1)
         page, taken = pb.ExportHistoryResponse(), 0
         for row in rows[:size]:
             attempt = attempt_of(row)
@@ -113,7 +113,7 @@ class Simulations:
 
     def _read_own(self, settings: pb.SimulationSettings, read: _Read, reader: PastReader) -> None:
         since_us, after = from_timestamp(settings.since_time), None
-        while rows := self._store.history(since_us=since_us, after=after, limit=READ_AT_ONCE):
+        while rows := self._store.past_attempts(since_us=since_us, after=after, limit=READ_AT_ONCE):
             read.take((attempt_of(row) for row in rows), reader)
             after = rows[-1].place
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peakgate.calibration import Observation
 from peakgate.server.clock import to_timestamp
-from peakgate.server.store.records import HistoryRow
+from peakgate.server.store.records import PastRow
 from peakgate.server.subjects import observation_from
 from peakgate.v1.calibration_simulation_pb2 import PastAttempt
 from peakgate.v1.training_job_pb2 import TrainingJob
@@ -13,7 +13,7 @@ CAME_TO_ITS_END = frozenset({"NO_DEVICE_FIGURE", "AVERAGED", "LENGTH_UNKNOWN", "
 """Reasons for which a need is not known although the job ended well: every rule for another end comes before theirs."""
 
 
-def attempt_of(row: HistoryRow) -> PastAttempt:
+def attempt_of(row: PastRow) -> PastAttempt:
     """What the calibration was told of it, with the job as it was submitted."""
     observation = observation_from(row.body) if row.body else None
     attempt = PastAttempt(

@@ -74,7 +74,7 @@ class Calibrated:
         snapshot = self._calibrator.snapshot()
         if snapshot is not self._assessor.snapshot:
             self._assessor = self._assessor_of(snapshot)
-        return self._assessor.bound(subject)
+        return self._assessor.bound(subject)[1]
 
     def learn(self, observation: Observation) -> bool:
         """Whether it was taken in."""

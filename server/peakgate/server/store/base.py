@@ -10,8 +10,8 @@ from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
     EventRow,
-    HistoryRow,
     ObservationRow,
+    PastRow,
     PeakRow,
     PhasePeakRow,
     Place,
@@ -94,5 +94,5 @@ class Store(Protocol):
     def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
         """Observations that were kept out, newest first."""
 
-    def history(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[HistoryRow]:
+    def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
         """Ended attempts with their jobs from `since_us` on, in the order of their ends, behind a place."""

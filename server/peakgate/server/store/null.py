@@ -11,8 +11,8 @@ from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
     EventRow,
-    HistoryRow,
     ObservationRow,
+    PastRow,
     PeakRow,
     PhasePeakRow,
     Place,
@@ -107,7 +107,7 @@ class NullStore:
         """None."""
         return ()
 
-    def history(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[HistoryRow]:
+    def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
         """None."""
         return ()
 

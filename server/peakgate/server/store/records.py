@@ -240,7 +240,7 @@ Place = tuple[int, str, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryRow:
+class PastRow:
     """An attempt that has ended, with the job as it was submitted. `body`: what the calibration was told, as text; empty: nothing."""
 
     prediction: str

@@ -6,14 +6,14 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import attempts, calibrations, ended, events, history, merging, observations, predictions, retention
+from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, past, predictions, retention
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
     EventRow,
-    HistoryRow,
     ObservationRow,
+    PastRow,
     PeakRow,
     PhasePeakRow,
     Place,
@@ -144,10 +144,10 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return calibrations.kept_out(connection, limit=limit, offset=offset)
 
-    def history(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[HistoryRow]:
+    def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
         """Ended attempts with their jobs from `since_us` on, in the order of their ends, behind a place."""
         with self._sessions.reading() as connection:
-            return history.page(connection, since_us=since_us, after=after, limit=limit)
+            return past.page(connection, since_us=since_us, after=after, limit=limit)
 
 
 def open_store(url: str, *, shared: bool = False) -> SqlStore:

@@ -20,13 +20,13 @@ GB = 1_000_000_000
 NOW = 1_000_000.0
 
 
-def an_attempt(*, finished: float | None = 1000.0, submitted: float | None = None, card: str = OF[0], **fields: Any) -> PastAttempt:
+def an_attempt(*, finished: float | None = 1000.0, submitted: float | None = None, card: str = OF[0], **fields: object) -> PastAttempt:
     """It finished at 1000 s and showed what was predicted of the device, unless something else is stated."""
     values = {"outcome": "finished", "observed_bytes": DEVICE_BYTES} | fields
     job = parse_job(a_document(card, *OF[1:]))
     if not card:
         job.gpu.Clear()
-    attempt = PastAttempt(job=job, **values)
+    attempt = PastAttempt(job=job, **values)  # type: ignore[arg-type]  # protobuf checks the types
     if finished is not None:
         attempt.finish_time.CopyFrom(timestamp(finished))
     if submitted is not None:

@@ -11,7 +11,7 @@ from peakgate.calibration import Observation
 from peakgate.server.memory import memory_model
 from peakgate.server.simulation.history import attempt_of
 from peakgate.server.simulation.past import PastReader, Truth
-from peakgate.server.store.records import HistoryRow
+from peakgate.server.store.records import PastRow
 from peakgate.server.subjects import observation_text
 
 OBSERVATION = Observation(
@@ -25,9 +25,9 @@ OBSERVATION = Observation(
 )
 
 
-def a_row(observation: Observation | None = OBSERVATION, *, reason: str = "") -> HistoryRow:
+def a_row(observation: Observation | None = OBSERVATION, *, reason: str = "") -> PastRow:
     """The row of an attempt of job 7."""
-    return HistoryRow(
+    return PastRow(
         prediction="predictions/1",
         job="7",
         restart=0,

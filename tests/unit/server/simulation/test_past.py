@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.server.simulation.attempts import CARD_BYTES, DEVICE_BYTES, GB, NOW, PREDICTION, an_attempt
@@ -53,7 +54,7 @@ def test_a_job_is_predicted_by_the_present_model() -> None:
         ({"gpu_total_bytes": CARD_BYTES // 2, "outcome": "oom", "observed_bytes": CARD_BYTES // 2}, Truth.UNKNOWN),
     ],
 )
-def test_whether_it_fits_is_what_its_end_showed(fields: dict[str, object], want: Truth) -> None:
+def test_whether_it_fits_is_what_its_end_showed(fields: dict[str, Any], want: Truth) -> None:
     """Who finished fits; who filled the card and failed does not; who was stopped below it, nobody knows."""
     assert a_reader().read(an_attempt(**fields)).truth is want
 

@@ -6,14 +6,14 @@ import zlib
 
 from sqlalchemy import Connection, or_, select, tuple_
 
-from peakgate.server.store.records import HistoryRow, Place
+from peakgate.server.store.records import PastRow, Place
 from peakgate.server.store.tables import jobs, observations, predictions
 
 CARD_FULL = "CARD_FULL"
 """The one reason for a row that the calibration was told nothing of, and that says whether its job fits: it ended well."""
 
 
-def page(connection: Connection, *, since_us: int, after: Place | None, limit: int) -> list[HistoryRow]:
+def page(connection: Connection, *, since_us: int, after: Place | None, limit: int) -> list[PastRow]:
     """At most `limit` attempts that ended at `since_us` or later, behind a place."""
     table = observations.c
     order = (table.finished_us, table.prediction, table.job, table.restart)
@@ -29,7 +29,7 @@ def page(connection: Connection, *, since_us: int, after: Place | None, limit: i
     if after is not None:
         query = query.where(tuple_(*order) > after)
     return [
-        HistoryRow(
+        PastRow(
             prediction=row.prediction,
             job=row.job,
             restart=row.restart,
