@@ -1,7 +1,8 @@
-"""A site's past that is made up: real jobs as the memory model predicts them, and needs that differ from it as needs do."""
+"""`python -m tests.histories`: a site's past that is made up, of real jobs as the memory model predicts them and needs that differ."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from functools import cache
@@ -16,16 +17,16 @@ from peakgate.v1.document import parse_job
 GB = 1e9
 CARDS = ("a10g-24gb", "rtx-4090-24gb", "a100-40gb", "h100-80gb")
 MODELS = ("llama-3.2-1b", "llama-3.2-3b", "qwen2.5-1.5b", "qwen2.5-3b")
-LENGTHS = (512, 1024, 2048, 4096)
-MICRO_BATCHES = (1, 2, 4, 8)
+LENGTHS = (512, 1024, 1536, 2048, 3072, 4096)
+MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 7, 8)
 USERS = 20
 FIRST_SECOND = 1_750_000_000
 
 # How needs differ from what is predicted, as shares of the activations and GB: the world of tests/bench/cluster_sim.py in small.
-OFFSET_GB = 0.4
+OFFSET_GB = 0.8
 SCATTER = 0.02
-HEAVY_SHARE, HEAVY_RATIO = 0.03, 0.15
-UPGRADE_GB = 0.8
+HEAVY_SHARE, HEAVY_RATIO = 0.06, 0.25
+UPGRADE_GB = 2.0
 EARLY_SHARE = 0.04
 
 
@@ -52,7 +53,7 @@ def figures(*of: Any) -> tuple[Prediction, int]:
 
 
 def a_history(attempts: int, *, seed: int = 1) -> Iterator[dict[str, Any]]:
-    """Attempts of a site that had no gate, so that every job ran. In its second half everything needs 0.8 GB more."""
+    """Attempts of a site that had no gate, so that every job ran. In its second half everything needs 2 GB more."""
     draw, now = random.Random(seed), float(FIRST_SECOND)
     for number in range(attempts):
         of = draw.choice(CARDS), draw.choice(MODELS), draw.choice(LENGTHS), draw.choice(MICRO_BATCHES)
@@ -80,3 +81,13 @@ def _seen(need: float, prediction: Prediction, card_bytes: int, draw: random.Ran
         return {"outcome": "oom", "observed_bytes": round(0.97 * card_bytes)}
     on_the_device = need * prediction.device_bytes / prediction.required_bytes
     return {"outcome": "finished", "observed_bytes": round(min(on_the_device, card_bytes))}
+
+
+def main() -> None:
+    """Prints the history that docs/calibration.md replays."""
+    for each in a_history(6000, seed=7):
+        print(json.dumps(each))
+
+
+if __name__ == "__main__":
+    main()

@@ -13,6 +13,9 @@ from peakgate.server.simulation.policies import Candidate
 from peakgate.server.simulation.replay import Stopped, Tally, in_order, replay
 from peakgate.v1 import calibration_simulation_pb2 as pb
 
+FEW = 10
+"""Counts below this have a standard error of a third of themselves and more (Poisson)."""
+
 MOST_NAMED = 1000
 """Refused attempts that an answer names; the others are counted."""
 
@@ -24,6 +27,10 @@ CLOSED_LOOP = "each policy learned only from jobs that it admits, and from {shar
 NOT_ADMITTED = "a rejection is a job that is not admitted: some of them the service answers with UNDECIDED and the field that decides"
 NO_WAIT = "attempts without submitted_at are judged by all that had ended before their own end; a service knew less when they came"
 STOPPED_EARLY = "of {count} attempts nobody knows whether they fit: they were stopped below the card, by a failure or by somebody"
+FEW_OOMS = (
+    "no policy let more than {most} jobs run out of memory: so few differ by chance, and none among n may still be 3 in n (rule of three: "
+    "Hanley and Lippman-Hand, JAMA 249, 1983)"
+)
 ABOUT_OTHERS = "some figures cannot be about the job that is predicted, and nothing is learned of them: {words}"
 
 
@@ -60,7 +67,7 @@ def simulate(
         override_share=terms.override_share,
         oom_cost=terms.oom_cost,
         rejection_cost=terms.rejection_cost,
-        notes=_notes(jobs, truths, kept_out, terms),
+        notes=_notes(jobs, truths, kept_out, terms, most_ooms=max((each.admitted_ooms for each in outcomes), default=0)),
         model_version=memory.version,
     )
 
@@ -89,8 +96,10 @@ def _kept_out(jobs: Iterable[Past]) -> Counter[str]:
     return Counter(refusal.reason for refusal in refusals if refusal is not None)
 
 
-def _notes(jobs: Sequence[Past], truths: Mapping[Truth, int], kept_out: Mapping[str, int], terms: Terms) -> list[str]:
+def _notes(jobs: Sequence[Past], truths: Mapping[Truth, int], kept_out: Mapping[str, int], terms: Terms, *, most_ooms: int) -> list[str]:
     notes = [ONLY_WHAT_RAN, CLOSED_LOOP.format(share=terms.override_share), NOT_ADMITTED]
+    if most_ooms < FEW:
+        notes.append(FEW_OOMS.format(most=most_ooms))
     if any(past.submitted_at == past.finished_at for past in jobs):
         notes.append(NO_WAIT)
     if truths[Truth.UNKNOWN]:
