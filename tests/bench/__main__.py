@@ -25,6 +25,7 @@ from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
 from tests.bench.sampling import measured as sampled
+from tests.bench.simulating import ATTEMPTS, simulation_seconds
 from tests.bench.suggesting import measured as suggested
 from tests.bench.suggestions import Top, out_of_memory, top
 from tests.bench.suggestions import report as suggestions_report
@@ -150,6 +151,14 @@ def calibration() -> bool:
     return measured_networks() and clusters
 
 
+def simulating() -> bool:
+    """Prints what the replay of a history costs; whether the bar holds."""
+    bar, seconds = float(BOUNDS["simulation_seconds"]["bar"]), simulation_seconds()
+    verdict = "holds" if seconds <= bar else "BROKEN"
+    print(f"a history of {ATTEMPTS} attempts under the usual policies: {seconds:.1f} s of CPU (bar {bar:g} s: {verdict})")
+    return seconds <= bar
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "overhead": overhead,
     "coldstart": coldstart,
@@ -163,6 +172,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "ingest": ingest,
     "sustained": sustained,
     "calibration": calibration,
+    "simulating": simulating,
 }
 
 

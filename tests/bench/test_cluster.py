@@ -90,3 +90,11 @@ def test_nothing_is_learned_from_jobs_that_did_not_run() -> None:
     assert isinstance(found.method, Learned)
     reported = {int(observation.prediction) for observation in found.method.observations}
     assert reported <= {job.number for job, admitted in zip(found.run.jobs, found.run.admitted, strict=True) if admitted}
+
+
+def test_a_broken_mean_names_its_worst_seed() -> None:
+    """A miss on a drawn seed can be looked at again."""
+    found = {seed: {**measure(1000), "strict": {**measure(1000)["strict"], "miss": miss}} for seed, miss in ((7, 0.0), (8, 0.1))}
+    (figure, seed) = next((figure, seed) for name, _, figure, _, seed in lines(found) if name == "A1 mean")
+    assert figure == pytest.approx(0.05)
+    assert seed == 8

@@ -13,6 +13,7 @@ from tests.histories import a_history
 from tests.integration.service.test_service_margin import TOTAL_BYTES, a_batch, a_peak, an_end
 
 from peakgate.client.history.read import read_lines
+from peakgate.server.simulation import calls
 from peakgate.v1 import calibration_simulation_pb2 as pb
 from peakgate.v1 import prediction_service_pb2 as prediction_pb
 from peakgate.v1.training_job_pb2 import TrainingJob
@@ -66,7 +67,7 @@ async def exported(service: Any, *, page_size: int = 1000, **fields: object) -> 
 
 async def test_a_history_is_replayed_under_every_policy(service: Any) -> None:
     """A learned margin rejects fewer that fit than 15 % of the card, and lets few run out of memory."""
-    answer = await simulated(service, attempts(600))
+    answer = await simulated(service, attempts(2000))
     found = {each.policy: each for each in answer.policies}
     learned, fixed = found["alpha:0.05/0.01"], found["fixed:15"]
     assert learned.false_rejections < fixed.false_rejections / 2
@@ -156,3 +157,24 @@ async def test_a_page_token_of_another_list_is_refused(service: Any, refusal: An
     with pytest.raises(grpc.RpcError) as caught:
         await service.calibration.ExportHistory(pb.ExportHistoryRequest(page_token="x"))
     assert refusal(caught.value).reason == "PAGE_TOKEN_INVALID"
+
+
+async def test_a_history_has_a_limit(service: Any, refusal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused whole, with the remedy: half an answer would be about another site."""
+    monkeypatch.setattr(calls, "MOST_ATTEMPTS", 10)
+    with pytest.raises(grpc.RpcError) as caught:
+        await simulated(service, attempts(40))
+    assert refusal(caught.value).reason == "HISTORY_TOO_LARGE"
+    assert "more than 10" in (caught.value.details() or "")
+
+
+async def test_who_goes_away_holds_up_nobody(service: Any) -> None:
+    """The replay ends with its caller, and the next one is answered."""
+    many = attempts(1500)
+    running = asyncio.create_task(simulated(service, many))
+    await asyncio.sleep(0.5)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    answer = await asyncio.wait_for(simulated(service, many[:20], policies=["fixed:15"]), timeout=10)
+    assert answer.attempts == 20

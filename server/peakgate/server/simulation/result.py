@@ -31,6 +31,7 @@ FEW_OOMS = (
     "no policy let more than {most} jobs run out of memory: so few differ by chance, and none among n may still be 3 in n (rule of three: "
     "Hanley and Lippman-Hand, JAMA 249, 1983)"
 )
+DISTRUSTED = "under some policies a calibration did not trust itself, for up to {most} jobs: their bounds were the wide ones"
 ABOUT_OTHERS = "some figures cannot be about the job that is predicted, and nothing is learned of them: {words}"
 
 
@@ -67,7 +68,7 @@ def simulate(
         override_share=terms.override_share,
         oom_cost=terms.oom_cost,
         rejection_cost=terms.rejection_cost,
-        notes=_notes(jobs, truths, kept_out, terms, most_ooms=max((each.admitted_ooms for each in outcomes), default=0)),
+        notes=_notes(jobs, outcomes, truths, kept_out, terms),
         model_version=memory.version,
     )
 
@@ -96,15 +97,20 @@ def _kept_out(jobs: Iterable[Past]) -> Counter[str]:
     return Counter(refusal.reason for refusal in refusals if refusal is not None)
 
 
-def _notes(jobs: Sequence[Past], truths: Mapping[Truth, int], kept_out: Mapping[str, int], terms: Terms, *, most_ooms: int) -> list[str]:
-    notes = [ONLY_WHAT_RAN, CLOSED_LOOP.format(share=terms.override_share), NOT_ADMITTED]
-    if most_ooms < FEW:
-        notes.append(FEW_OOMS.format(most=most_ooms))
-    if any(past.submitted_at == past.finished_at for past in jobs):
-        notes.append(NO_WAIT)
-    if truths[Truth.UNKNOWN]:
-        notes.append(STOPPED_EARLY.format(count=truths[Truth.UNKNOWN]))
-    if kept_out:
-        words = ", ".join(f"{reason} {count}" for reason, count in sorted(kept_out.items()))
-        notes.append(ABOUT_OTHERS.format(words=words))
-    return notes
+def _notes(
+    jobs: Sequence[Past], outcomes: Sequence[pb.PolicyOutcome], truths: Mapping[Truth, int], kept_out: Mapping[str, int], terms: Terms
+) -> list[str]:
+    most_ooms = max((each.admitted_ooms for each in outcomes), default=0)
+    most_distrusted = max((each.distrusted for each in outcomes), default=0)
+    words = ", ".join(f"{reason} {count}" for reason, count in sorted(kept_out.items()))
+    found = (
+        (True, ONLY_WHAT_RAN),
+        (True, CLOSED_LOOP.format(share=terms.override_share)),
+        (True, NOT_ADMITTED),
+        (most_ooms < FEW, FEW_OOMS.format(most=most_ooms)),
+        (any(past.submitted_at == past.finished_at for past in jobs), NO_WAIT),
+        (bool(truths[Truth.UNKNOWN]), STOPPED_EARLY.format(count=truths[Truth.UNKNOWN])),
+        (bool(most_distrusted), DISTRUSTED.format(most=most_distrusted)),
+        (bool(words), ABOUT_OTHERS.format(words=words)),
+    )
+    return [note for applies, note in found if applies]
