@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from tests.histories import a_history
 from tests.integration.service.test_service_margin import TOTAL_BYTES, a_batch, a_peak, an_end
 
@@ -114,6 +115,7 @@ async def test_attempts_that_cannot_be_used_are_named_and_counted(service: Any) 
         ({"policies": ["best"]}, "FIELD_INVALID", "names no policy"),
         ({"override_share": 2.0}, "FIELD_INVALID", "override_share"),
         ({"oom_cost": -1.0}, "FIELD_INVALID", "oom_cost"),
+        ({"since_time": Timestamp(seconds=2**62)}, "FIELD_INVALID", "since_time"),
         ({"own_history": True}, "HISTORY_UNUSABLE", "empty"),
         ({}, "HISTORY_UNUSABLE", "none of the 1 attempts"),
     ],

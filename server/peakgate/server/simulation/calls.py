@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from peakgate.calibration.gate import VALUE_INVALID
 from peakgate.server.clock import MICROSECONDS, Clock, from_timestamp
 from peakgate.server.errors import PeakgateError, field_error
+from peakgate.server.intake import LATEST_SECONDS
 from peakgate.server.judge import Judge
 from peakgate.server.pages import make_token, page_size, read_token
+from peakgate.server.policy import Policy
 from peakgate.server.simulation.history import attempt_of
 from peakgate.server.simulation.past import Past, PastReader, RefusedError
-from peakgate.server.simulation.policies import candidates
+from peakgate.server.simulation.policies import Candidate, candidates
 from peakgate.server.simulation.result import MOST_NAMED, Terms, simulate
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import Place
@@ -70,25 +74,26 @@ class Simulations:
 
     async def simulate(self, requests: AsyncIterator[pb.SimulateCalibrationRequest]) -> pb.SimulateCalibrationResponse:
         """What each policy would have done. Raises FIELD_INVALID, HISTORY_TOO_LARGE and HISTORY_UNUSABLE."""
-        stopping, loop = threading.Event(), asyncio.get_running_loop()
-        policy, memory = self._judge.policy, self._judge.memory
-        read = _Read()
-        reader = PastReader(memory, reserve_bytes=policy.operator_reserve_bytes, now=self._clock() / MICROSECONDS)
-        settings: pb.SimulationSettings | None = None
+        stopping = threading.Event()
         try:
-            async for request in requests:
-                settings = request.settings if settings is None else settings
-                await loop.run_in_executor(self._thread, read.take, request.attempts, reader)
-            settings = settings if settings is not None else pb.SimulationSettings()
-            terms = _terms(settings)
-            chosen = candidates(settings.policies, site=policy, oom_cost=terms.oom_cost, rejection_cost=terms.rejection_cost)
-            if settings.own_history:
-                await loop.run_in_executor(self._thread, self._read_own, settings, read, reader)
-            _check_usable(read)
-            work = partial(simulate, read.history, chosen, terms, memory, stopped=stopping.is_set)
-            response = await loop.run_in_executor(self._thread, work)
+            return await self._simulated(requests, stopping)
         finally:
             stopping.set()  # a caller that has gone away ends the work
+
+    async def _simulated(
+        self, requests: AsyncIterator[pb.SimulateCalibrationRequest], stopping: threading.Event
+    ) -> pb.SimulateCalibrationResponse:
+        run, policy, memory = partial(asyncio.get_running_loop().run_in_executor, self._thread), self._judge.policy, self._judge.memory
+        reader = PastReader(memory, reserve_bytes=policy.operator_reserve_bytes, now=self._clock() / MICROSECONDS)
+        read, asked = _Read(), None
+        async for request in requests:
+            asked = asked if asked is not None else _asked(request.settings, policy)  # refused before the rest is sent
+            await run(read.take, request.attempts, reader)
+        asked = asked if asked is not None else _asked(pb.SimulationSettings(), policy)
+        if asked.own_history:
+            await run(self._read_own, asked.since_us, read, reader)
+        _check_usable(read)
+        response = await run(partial(simulate, read.history, asked.policies, asked.terms, memory, stopped=stopping.is_set))
         response.refused.extend(read.refused)
         response.refused_attempts = read.refused_attempts
         return response
@@ -98,7 +103,7 @@ class Simulations:
         size = page_size(request.page_size)
         position = read_token("history", request.page_token, places=(int, str, str, int))
         after = _place(position) if position is not None else None
-        since_us = from_timestamp(request.since_time)
+        since_us = _since_us(request.since_time, "since_time")
         rows = await asyncio.to_thread(self._store.past_attempts, since_us=since_us, after=after, limit=size + 1)
         page, taken = pb.ExportHistoryResponse(), 0
         for row in rows[:size]:
@@ -111,11 +116,34 @@ class Simulations:
             page.next_page_token = make_token("history", *rows[len(page.attempts) - 1].place)
         return page
 
-    def _read_own(self, settings: pb.SimulationSettings, read: _Read, reader: PastReader) -> None:
-        since_us, after = from_timestamp(settings.since_time), None
+    def _read_own(self, since_us: int, read: _Read, reader: PastReader) -> None:
+        after: Place | None = None
         while rows := self._store.past_attempts(since_us=since_us, after=after, limit=READ_AT_ONCE):
             read.take((attempt_of(row) for row in rows), reader)
             after = rows[-1].place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The settings, read."""
+
+    policies: Sequence[Candidate]
+    terms: Terms
+    own_history: bool
+    since_us: int
+
+
+def _asked(settings: pb.SimulationSettings, site: Policy) -> _Asked:
+    terms = _terms(settings)
+    chosen = candidates(settings.policies, site=site, oom_cost=terms.oom_cost, rejection_cost=terms.rejection_cost)
+    since_us = _since_us(settings.since_time, "settings.since_time")
+    return _Asked(policies=chosen, terms=terms, own_history=settings.own_history, since_us=since_us)
+
+
+def _since_us(moment: Timestamp, field: str) -> int:
+    if not 0 <= moment.seconds <= LATEST_SECONDS:
+        raise field_error(field, "lies outside 1970 to 9999")
+    return from_timestamp(moment)
 
 
 def _place(position: tuple[int | str, ...]) -> Place:

@@ -112,6 +112,8 @@ class PastReader:
             raise RefusedError(VALUE_INVALID, "finished_at is missing: state when the attempt ended")
         finished_at = from_timestamp(attempt.finish_time) / MICROSECONDS
         submitted_at = from_timestamp(attempt.submit_time) / MICROSECONDS if attempt.HasField("submit_time") else finished_at
+        if min(submitted_at, finished_at) < 0:
+            raise RefusedError(VALUE_INVALID, "submitted_at or finished_at lies before 1970")
         if finished_at > self._now + CLOCK_SKEW_SECONDS:
             raise RefusedError(FUTURE_DATED, "finished_at lies ahead of the clock: is it in seconds?")
         if submitted_at > finished_at:

@@ -87,6 +87,7 @@ def test_a_figure_of_another_job_is_no_need() -> None:
         (an_attempt(finished=NOW + 400), "FUTURE_DATED"),
         (an_attempt(finished=1_700_000_000_000), "FUTURE_DATED"),  # milliseconds
         (an_attempt(submitted=1001), "INTERVAL_INVALID"),
+        (an_attempt(finished=-1), "VALUE_INVALID"),
         (an_attempt(observed_bytes=-1), "VALUE_INVALID"),
         (an_attempt(lower_bytes=3, upper_bytes=2), "INTERVAL_INVALID"),
         (an_attempt(outcome="exploded"), "VALUE_INVALID"),
