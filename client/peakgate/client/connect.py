@@ -24,6 +24,12 @@ import grpc
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
 from peakgate.v1.calibration_report_pb2 import ReportCalibrationRequest, ReportCalibrationResponse
 from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceStub
+from peakgate.v1.calibration_simulation_pb2 import (
+    ExportHistoryRequest,
+    PastAttempt,
+    SimulateCalibrationRequest,
+    SimulateCalibrationResponse,
+)
 from peakgate.v1.catalog_service_pb2 import (
     GetJobSchemaRequest,
     ListDefaultsRequest,
@@ -47,6 +53,7 @@ from peakgate.v1.prediction_service_pb2 import (
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
 from peakgate.v1.telemetry_service_pb2 import ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
+from peakgate.v1.times import timestamp
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 PREDICT_TIMEOUT_SECONDS = 2.0
@@ -57,6 +64,8 @@ CALL_TIMEOUT_SECONDS = 15.0
 
 REPORT_TIMEOUT_SECONDS = 120.0
 """An audit reads every attempt of its time: 100,000 take some seconds."""
+SIMULATION_TIMEOUT_SECONDS = 3600.0
+"""A hundred thousand attempts under ten policies take some minutes; who waits no longer ends the work."""
 
 EMBEDDED_TIMEOUT_SECONDS = 120.0
 """In the same process a deadline protects nobody; it only ends a call that hangs."""
@@ -224,6 +233,20 @@ class Client:
     def report_calibration(self, request: ReportCalibrationRequest) -> ReportCalibrationResponse:
         """Whether the margin keeps what it promises."""
         return _called(lambda: self._calibration.ReportCalibration(request, timeout=REPORT_TIMEOUT_SECONDS))
+
+    def simulate_calibration(self, messages: Iterable[SimulateCalibrationRequest]) -> SimulateCalibrationResponse:
+        """What each policy would have done with a history."""
+        return _called(lambda: self._calibration.SimulateCalibration(iter(messages), timeout=SIMULATION_TIMEOUT_SECONDS))
+
+    def export_history(self, *, since_seconds: float = 0) -> Iterator[PastAttempt]:
+        """The service's own history, oldest end first."""
+        request = ExportHistoryRequest(page_size=1000, since_time=timestamp(since_seconds))
+        while True:
+            page = _called(lambda: self._calibration.ExportHistory(request, timeout=self._call_timeout_seconds))
+            yield from page.attempts
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
 
     def list_models(self) -> ListModelsResponse:
         """Models that a job may name."""

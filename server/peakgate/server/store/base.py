@@ -14,8 +14,10 @@ from peakgate.server.store.records import (
     Complete,
     EventRow,
     ObservationRow,
+    PastRow,
     PeakRow,
     PhasePeakRow,
+    Place,
     PredictionRow,
     RecentRow,
     Silence,
@@ -111,3 +113,6 @@ class Store(Protocol):
 
     def audit(self, window: AuditWindow) -> AbstractContextManager[Audit]:
         """What ended in a window, as it stands at one moment."""
+
+    def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
+        """Ended attempts with their jobs from `since_us` on, in the order of their ends, behind a place."""

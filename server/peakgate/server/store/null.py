@@ -15,8 +15,10 @@ from peakgate.server.store.records import (
     Complete,
     EventRow,
     ObservationRow,
+    PastRow,
     PeakRow,
     PhasePeakRow,
+    Place,
     PredictionRow,
     RecentRow,
     Silence,
@@ -128,6 +130,10 @@ class NullStore:
     def audit(self, window: AuditWindow) -> AbstractContextManager[NoAudit]:
         """Nothing ended."""
         return nullcontext(NoAudit())
+
+    def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
+        """None."""
+        return ()
 
 
 def _keeps_nothing() -> PeakgateError:

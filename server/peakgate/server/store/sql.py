@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, select
 
-from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, predictions, retention, silence, tries
+from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, past, predictions, retention, silence, tries
 from peakgate.server.store.audit_records import AuditWindow
 from peakgate.server.store.audits import SqlAudit
 from peakgate.server.store.records import (
@@ -17,8 +17,10 @@ from peakgate.server.store.records import (
     Complete,
     EventRow,
     ObservationRow,
+    PastRow,
     PeakRow,
     PhasePeakRow,
+    Place,
     PredictionRow,
     RecentRow,
     Silence,
@@ -165,6 +167,11 @@ class SqlStore:
         """Observations that were kept out, newest first."""
         with self._sessions.reading() as connection:
             return calibrations.kept_out(connection, limit=limit, offset=offset)
+
+    def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
+        """Ended attempts with their jobs from `since_us` on, in the order of their ends, behind a place."""
+        with self._sessions.reading() as connection:
+            return past.page(connection, since_us=since_us, after=after, limit=limit)
 
     @contextmanager
     def audit(self, window: AuditWindow) -> Iterator[SqlAudit]:
