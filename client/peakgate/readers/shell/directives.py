@@ -23,6 +23,9 @@ _COMMAND = re.compile(r"^[ \t]*[^#\s]", re.MULTILINE)
 _ASSIGNED = re.compile(r"([A-Za-z_][\w.]*)\s*=\s*")
 LONGEST_LINE, MOST_LINES = 10_000, 1000
 
+_ADMISSION = re.compile(r"(try|override)\s*=")
+"""Lines of these keys speak to whoever admits the job, and say nothing of it."""
+
 
 def note_directives(
     text: str, file: str, resources: Resources, warnings: list[str], own: Reading, overriding: Iterable[tuple[str, Stated]]
@@ -36,6 +39,8 @@ def note_directives(
         options.flags.override(name, stated)
     note_slurm(options, resources, warnings)
     for match, number in _lines(_OWN, text):
+        if _ADMISSION.match(match[1]):
+            continue
         _note_own(match[1][:LONGEST_LINE], Place(kind=DIRECTIVE, key="#PEAKGATE", file=file, line=number), own)
 
 
