@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import grpc
 import grpc.aio
 
+from peakgate.client.connect import state_submitter
 from peakgate.client.errors import ServiceError
 from peakgate.hooks.slurm.breaker import Breaker
 from peakgate.hooks.slurm.cache import Cache
@@ -91,7 +92,8 @@ class Judges:
         key = job.SerializeToString(deterministic=True)
         if not try_reason and (kept := self.answers.get(key)) is not None:
             return Judgement(answer=kept, by=SERVICE)
-        request = predict_request(job, user=user, try_reason=try_reason)
+        request = PredictRequest(job=job, request_id=str(uuid.uuid4()))
+        state_submitter(request, user=user, try_reason=try_reason)
         judgement = await self._both(request, may_judge_here=may_judge_here)
         if judgement.by == SERVICE and judgement.answer is not None and not try_reason:
             self.answers.put(key, judgement.answer)
@@ -148,16 +150,6 @@ class Judges:
             self.on_away(error.code)
         else:
             self.breaker.succeeded()
-
-
-def predict_request(job: TrainingJob, *, user: str, try_reason: str) -> PredictRequest:
-    """The request with whose job it is, and why it is to be tried anyway, as far as the API has words for them."""
-    request = PredictRequest(job=job, request_id=str(uuid.uuid4()))
-    known = PredictRequest.DESCRIPTOR.fields_by_name
-    for name, value in (("user", user), ("try_reason", try_reason)):
-        if name in known and value:
-            setattr(request, name, value)
-    return request
 
 
 @contextlib.asynccontextmanager

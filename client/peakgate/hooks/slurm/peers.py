@@ -39,6 +39,11 @@ class Peers:
     read_seconds: float = READ_SECONDS
     _open: int = field(default=0, init=False)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is under way."""
+        return self._open > 0
+
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, which is closed behind its answer."""
         self._open += 1
