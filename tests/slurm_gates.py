@@ -39,7 +39,7 @@ def misbehaving_gate(path: Path, mode: str) -> Iterator[subprocess.Popen[bytes]]
 def serve(path: str, mode: str) -> None:
     """Serves until it is killed."""
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+        Path(path).unlink()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(path)
         listening.listen(128)

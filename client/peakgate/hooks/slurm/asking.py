@@ -85,7 +85,7 @@ class Judges:
     beside: Callable[[], Service | None] = lambda: None
     breaker: Breaker = field(default_factory=Breaker)
     answers: Cache[PredictResponse] = field(default_factory=Cache)
-    on_away: Callable[[str], None] = lambda code: None
+    on_away: Callable[[str], None] | None = None
 
     async def predict(self, job: TrainingJob, *, user: str, try_reason: str, may_judge_here: bool) -> Judgement:
         """The verdict on a job. A wish to try anyway is the user's own and is never answered from what is kept."""
@@ -147,7 +147,8 @@ class Judges:
     def _note(self, error: ServiceError) -> None:
         if error.code in AWAY:
             self.breaker.failed()
-            self.on_away(error.code)
+            if self.on_away is not None:
+                self.on_away(error.code)
         else:
             self.breaker.succeeded()
 

@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 from peakgate.hooks.slurm.asking import STORED, Judgement, Judges
 from peakgate.hooks.slurm.attached import PREFIX, Attached, AttachedError, attached_job, is_of, read_attached
 from peakgate.hooks.slurm.cache import Cache
+from peakgate.hooks.slurm.change import change_of
 from peakgate.hooks.slurm.fitting import Card, is_as_asked, on_request
 from peakgate.hooks.slurm.gate_metrics import GateMetrics
 from peakgate.hooks.slurm.journal import Decision, Journal
-from peakgate.hooks.slurm.reading import Read, read_submission
+from peakgate.hooks.slurm.reading import Read, read_submission, request_flags
 from peakgate.hooks.slurm.rules import Mode, Rules, Who
 from peakgate.hooks.slurm.submission import Submission, submission_of
 from peakgate.hooks.slurm.verdicts import Case, Outcome, outcome_of
@@ -58,7 +59,7 @@ class Gate:
     journal: Journal
     metrics: GateMetrics
     tell: Tell
-    card_of: CardOf = lambda submission: None
+    card_of: CardOf
     operators: frozenset[int] = frozenset({0})
     cluster: str = ""
     answer_seconds: float = ANSWER_SECONDS
@@ -109,6 +110,7 @@ class Gate:
             wishes=wishes,
             override=rules.override_of(wishes.override),
             is_partial=read.is_partial,
+            edit=functools.partial(change_of, launch=read.launch) if read.launch is not None else None,
             by_operator=request.operation == MODIFY and request.uid in self.operators,
         )
         outcome = outcome_of(case)
@@ -127,9 +129,7 @@ class Gate:
         if found.stored is not None and not wishes.try_reason and is_as_asked(found.job, fitted):
             return found.read, Judgement(answer=found.stored.prediction, by=STORED)
         user = f"{request.cluster or self.cluster or 'default'}/{_user(request, submission)}"
-        judgement = await self.judges.predict(
-            fitted, user=user, try_reason=wishes.try_reason, may_judge_here=rules.judge_without_service
-        )
+        judgement = await self.judges.predict(fitted, user=user, try_reason=wishes.try_reason, may_judge_here=rules.judge_without_service)
         return found.read, judgement
 
     async def _found(self, request: Request, submission: Submission, attached: Attached) -> _Found:
@@ -161,7 +161,15 @@ class Gate:
 
     async def _read(self, request: Request, submission: Submission, attached: Attached) -> Read:
         """Reads in a thread; equal submissions are read once."""
-        key = (request.script, request.argv, attached.stated, submission.gpus, submission.nodes, submission.tasks, submission.tasks_per_node)
+        key = (
+            request.script,
+            request.argv,
+            attached.stated,
+            submission.gpus,
+            submission.nodes,
+            submission.tasks,
+            submission.tasks_per_node,
+        )
         if (kept := self._readings.get(key)) is not None:
             return kept
         work = functools.partial(read_submission, submission, request.script, request.argv, attached.stated)

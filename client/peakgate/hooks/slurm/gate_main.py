@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,10 +106,8 @@ async def _listening(path: Path, peers: Peers) -> AsyncIterator[None]:
         yield
     finally:
         server.close()
-        path.unlink(missing_ok=True)
-        ends = time.monotonic() + LAST_ANSWERS_SECONDS
-        while peers.is_busy and time.monotonic() < ends:
-            await asyncio.sleep(0.005)
+        path.unlink(missing_ok=True)  # noqa: ASYNC240 - nobody is served any more
+        await peers.finish(LAST_ANSWERS_SECONDS)
 
 
 async def _connect(service: Service | None) -> None:

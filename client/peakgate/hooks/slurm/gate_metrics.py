@@ -39,16 +39,18 @@ class GateMetrics:
         )
         self.away = Counter("peakgate_gate_service_failures", "Calls that the service did not answer.", ["code"], registry=self.registry)
         self.refused = Counter("peakgate_gate_connections_refused", "Connections that were cut.", ["reason"], registry=self.registry)
-        self.admitted = Counter(
-            "peakgate_gate_exceptions", "Jobs admitted against their verdict.", ["by"], registry=self.registry
-        )
+        self.admitted = Counter("peakgate_gate_exceptions", "Jobs admitted against their verdict.", ["by"], registry=self.registry)
 
     def watch(self, watched: Watched) -> None:
         """Adds what is read live."""
         rows = (
             ("peakgate_gate_breaker_open", "1 while the service is left alone.", watched.is_breaker_open),
             ("peakgate_gate_beside_ready", "1 while the service beside the gate can judge.", watched.is_beside_ready),
-            ("peakgate_gate_rules_stale", "1 while the rules' file has a fault, so that earlier rules are in force.", watched.are_rules_stale),
+            (
+                "peakgate_gate_rules_stale",
+                "1 while the file of rules has a fault, so that earlier ones hold.",
+                watched.are_rules_stale,
+            ),
             ("peakgate_gate_journal_lost", "Decisions that could not be written down.", watched.journal_lost),
         )
         for name, meaning, read in rows:

@@ -19,6 +19,7 @@ READ_SECONDS = 1.0
 """The hook gives up after a quarter of a second."""
 MOST_CONNECTIONS = 256
 BACKLOG = 128
+MODE = 0o660
 CREDENTIALS = struct.Struct("3i")
 """pid, uid and gid of the peer (unix(7), SO_PEERCRED)."""
 
@@ -38,15 +39,20 @@ class Peers:
     refuse: Callable[[str], None]
     read_seconds: float = READ_SECONDS
     _open: int = field(default=0, init=False)
+    _idle: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a request is under way."""
-        return self._open > 0
+    def __post_init__(self) -> None:
+        self._idle.set()
+
+    async def finish(self, seconds: float) -> None:
+        """Waits for the requests that are under way."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), seconds)
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, which is closed behind its answer."""
         self._open += 1
+        self._idle.clear()
         try:
             if (line := await self._line(reader, writer)) is not None:
                 writer.write(await self.answer(line))
@@ -54,28 +60,41 @@ class Peers:
         except (ConnectionError, TimeoutError):
             self.refuse("gone")
         finally:
-            self._open -= 1
             writer.close()
             with contextlib.suppress(ConnectionError, TimeoutError):
                 await asyncio.wait_for(writer.wait_closed(), self.read_seconds)
+            self._open -= 1
+            if not self._open:
+                self._idle.set()
 
     async def _line(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes | None:
         """The request; None of a connection that is cut."""
-        if self._open > MOST_CONNECTIONS:
-            return self._cut("too_many")
-        if peer_of(writer) not in self.allowed:
-            return self._cut("not_allowed")
+        if self._open > MOST_CONNECTIONS or peer_of(writer) not in self.allowed:
+            self.refuse("too_many" if self._open > MOST_CONNECTIONS else "not_allowed")
+            return None
         try:
-            return await asyncio.wait_for(reader.readuntil(b"\n"), self.read_seconds)
-        except asyncio.LimitOverrunError:
-            return self._cut("too_long")
-        except asyncio.IncompleteReadError as error:
-            return self._cut("cut_off") if error.partial else None
-        except TimeoutError:
-            return self._cut("slow")
+            return await _read(reader, self.read_seconds)
+        except _CutError as cut:
+            self.refuse(str(cut))
+            return None
 
-    def _cut(self, reason: str) -> None:
-        self.refuse(reason)
+
+class _CutError(Exception):
+    """A connection that gets no answer; why, in one word."""
+
+
+async def _read(reader: asyncio.StreamReader, seconds: float) -> bytes | None:
+    """A line; None of somebody who only looked whether the gate is there."""
+    try:
+        return await asyncio.wait_for(reader.readuntil(b"\n"), seconds)
+    except asyncio.LimitOverrunError as error:
+        raise _CutError("too_long") from error
+    except asyncio.IncompleteReadError as error:
+        if not error.partial:
+            return None
+        raise _CutError("cut_off") from error
+    except TimeoutError as error:
+        raise _CutError("slow") from error
 
 
 def peer_of(writer: asyncio.StreamWriter) -> int:
@@ -98,22 +117,30 @@ def allowed_users(names: Iterable[str]) -> frozenset[int]:
 async def listen(path: Path, peers: Peers) -> asyncio.Server:
     """A server at `path`; a socket that a dead gate left is replaced. Raises SocketError."""
     try:
-        if path.exists() or path.is_symlink():
-            await _remove_dead(path)
+        if _is_socket(path):
+            await _check_dead(path)
+        path.unlink(missing_ok=True)  # noqa: ASYNC240 - before anything is served
         server = await asyncio.start_unix_server(peers.handle, path, limit=MOST_REQUEST_BYTES, backlog=BACKLOG)
-        path.chmod(0o660)
+        path.chmod(MODE)  # noqa: ASYNC240 - the same
     except OSError as error:
         raise SocketError(f"{path}: {error.strerror or error}") from error
     return server
 
 
-async def _remove_dead(path: Path) -> None:
-    if not stat.S_ISSOCK(path.lstat().st_mode):
+def _is_socket(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISSOCK(mode):
         raise SocketError(f"{path} is no socket; remove it, or name another with --socket")
+    return True
+
+
+async def _check_dead(path: Path) -> None:
     try:
         _, writer = await asyncio.wait_for(asyncio.open_unix_connection(path), 1.0)
     except (ConnectionError, TimeoutError, FileNotFoundError):
-        path.unlink(missing_ok=True)
         return
     writer.close()
     raise SocketError(f"another gate answers at {path}")

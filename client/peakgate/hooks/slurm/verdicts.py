@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from peakgate.hooks.slurm.admitting import is_granted
 from peakgate.hooks.slurm.asking import BESIDE, Judgement
-from peakgate.hooks.slurm.message import Told, lines_of, plain
+from peakgate.hooks.slurm.message import REFUSED as NOW_REFUSED
+from peakgate.hooks.slurm.message import Told, lines_of, plain, shown
 from peakgate.hooks.slurm.rules import Mode, Override, Treatment, WithoutAnswer
 from peakgate.hooks.slurm.wire import ACCESS, GRES, NOTHING, UNCHECKED, Reply
 from peakgate.hooks.slurm.wishes import Wishes
@@ -18,7 +20,7 @@ TRY = "try"
 UNSERVED = "judged without the service, not recorded"
 TRY_WITH = "to try it anyway: #PEAKGATE try=REASON"
 NOT_READ = "files that it names are not read on the controller: peakgate sbatch reads them"
-NOW_REFUSED, NOW_ADMITTED = "refused", "admitted all the same"
+NOW_ADMITTED = "admitted all the same"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +32,11 @@ class Case:
 
     judgement: Judgement
     treatment: Treatment
-    wishes: Wishes = Wishes()
+    wishes: Wishes = field(default_factory=Wishes)
     override: Override | None = None
     is_partial: bool = False
     by_operator: bool = False
-    edit: Callable[[Suggestion], str] = lambda suggestion: ""
+    edit: Callable[[Suggestion], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +80,9 @@ def _excuse(case: Case, answer: PredictResponse) -> str:
         return "operator"
     if case.override is not None:
         return f"override {case.override.name}"
-    if case.wishes.try_reason and _granted(answer):
+    if case.wishes.try_reason and is_granted(answer):
         return TRY
     return "partly read" if case.is_partial else ""
-
-
-def _granted(answer: PredictResponse) -> bool:
-    """Whether the user's daily budget still had a try in it."""
-    return "try_anyway" in answer.DESCRIPTOR.fields_by_name and bool(getattr(answer, "try_anyway").granted)  # noqa: B009 - may not be there
 
 
 def _admitted_words(case: Case, excuse: str) -> str:
@@ -94,7 +91,8 @@ def _admitted_words(case: Case, excuse: str) -> str:
 
 
 def _lines(case: Case, answer: PredictResponse, outcome: str) -> tuple[str, ...]:
-    change = next((case.edit(each) for each in answer.suggestions if each.fits), "")
+    suggestion = shown(answer.suggestions)
+    change = case.edit(suggestion) if case.edit is not None and suggestion is not None else ""
     offered = TRY_WITH if outcome == NOW_REFUSED and not case.wishes.try_reason else ""
     if outcome == NOW_REFUSED and case.wishes.try_reason:
         outcome = f"refused, {_budget(answer)}"
@@ -123,5 +121,5 @@ def _without_answer(case: Case) -> Outcome:
         return Outcome(reply=Reply(admits=False, word=ACCESS, says=says), outcome=REFUSED)
     if judgement.is_away:
         return Outcome(reply=Reply(word=UNCHECKED), outcome=ADMITTED)
-    says = (plain(f"cannot be judged: {judgement.problem}"),) if judgement.problem and _is_told(case) else ()
-    return Outcome(reply=Reply(word=UNCHECKED if judgement.problem else NOTHING, says=says), outcome=ADMITTED)
+    told = (plain(f"cannot be judged: {judgement.problem}"),) if judgement.problem and _is_told(case) else ()
+    return Outcome(reply=Reply(word=UNCHECKED if judgement.problem else NOTHING, says=told), outcome=ADMITTED)

@@ -1,4 +1,4 @@
-"""The line protocol between the controller's Lua and the gate: one line of JSON in, a few plain lines out, which Lua reads without a library.
+"""The line protocol between the controller's Lua and the gate: a line of JSON in, a few plain lines out, which Lua reads without a library.
 
 A request: `{"v": 1, "op": "submit" or "modify", "uid": …, "cluster": …, "default_partition": …, "fields": {…}, "record": {…}, "script": …,
 "argv": […], "env": {…}}`; names of fields are those of Slurm's job_desc, and of job_rec in `record`. A reply: `ALLOW ID`, `ALLOW unchecked`

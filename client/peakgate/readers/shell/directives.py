@@ -26,9 +26,6 @@ ASIDES = frozenset({"try", "override"})
 """What a line says to whoever admits the job: why it should run though it does not fit, and an operator's word."""
 LONGEST_ASIDE = 200
 
-_ADMISSION = re.compile(r"(try|override)\s*=")
-"""Lines of these keys speak to whoever admits the job, and say nothing of it."""
-
 
 def note_directives(
     text: str, file: str, resources: Resources, warnings: list[str], own: Reading, overriding: Iterable[tuple[str, Stated]]
@@ -42,8 +39,6 @@ def note_directives(
         options.flags.override(name, stated)
     note_slurm(options, resources, warnings)
     for match, number in _lines(_OWN, text):
-        if _ADMISSION.match(match[1]):
-            continue
         _note_own(match[1][:LONGEST_LINE], Place(kind=DIRECTIVE, key="#PEAKGATE", file=file, line=number), own)
 
 

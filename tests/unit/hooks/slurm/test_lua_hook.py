@@ -21,7 +21,7 @@ BATCH: dict[str, Lua] = {
     "ntasks_per_node": NO_VAL16,
     "het_job_offset": NO_VAL,
     "default_partition": "gpu",
-    "name": "pre\ttrain \"1\"\\",
+    "name": 'pre\ttrain "1"\\',
 }
 
 
@@ -135,9 +135,7 @@ def test_the_stamp_goes_where_the_site_wants_it(version: str, gate: Recorded, fi
     assert one(gate, Call(job=BATCH), version, stamp_field=field).job.get(field) == want
 
 
-@pytest.mark.parametrize(
-    ("known", "want"), [("JS1:abc", "JS1:abc peakgate=0123abcd"), ("a peakgate=unchecked b", "a peakgate=0123abcd b")]
-)
+@pytest.mark.parametrize(("known", "want"), [("JS1:abc", "JS1:abc peakgate=0123abcd"), ("a peakgate=unchecked b", "a peakgate=0123abcd b")])
 def test_the_stamp_leaves_what_others_wrote(version: str, gate: Recorded, known: str, want: str) -> None:
     """It stands behind another's comment, and replaces an earlier stamp."""
     assert one(gate, Call(job=BATCH | {"admin_comment": known}), version).job["admin_comment"] == want
