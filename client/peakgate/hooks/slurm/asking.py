@@ -46,12 +46,14 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """`answer`: None where nobody could judge, with the reason in `problem`. `is_away`: nobody answered at all."""
+    """`answer`: None where nobody could judge, with the reason in `problem`. `is_away`: nobody answered at all. `is_brief`: no change was
+    looked for that would make the job fit."""
 
     answer: PredictResponse | None = None
     by: str = NOBODY
     problem: str = ""
     is_away: bool = False
+    is_brief: bool = False
 
 
 class Service:
@@ -88,11 +90,14 @@ class Judges:
     on_away: Callable[[str], None] | None = None
 
     async def predict(self, job: TrainingJob, *, user: str, try_reason: str, may_judge_here: bool) -> Judgement:
-        """The verdict on a job. A wish to try anyway is the user's own and is never answered from what is kept."""
+        """The verdict on a job, without suggestions, whose search may take longer than a controller waits.
+
+        A wish to try anyway is the user's own and is never answered from what is kept.
+        """
         key = job.SerializeToString(deterministic=True)
         if not try_reason and (kept := self.answers.get(key)) is not None:
-            return Judgement(answer=kept, by=SERVICE)
-        request = PredictRequest(job=job, request_id=str(uuid.uuid4()))
+            return Judgement(answer=kept, by=SERVICE, is_brief=True)
+        request = PredictRequest(job=job, request_id=str(uuid.uuid4()), brief=True)
         state_submitter(request, user=user, try_reason=try_reason)
         judgement = await self._both(request, may_judge_here=may_judge_here)
         if judgement.by == SERVICE and judgement.answer is not None and not try_reason:
@@ -132,17 +137,17 @@ class Judges:
             self._note(error)
             return Judgement(problem=error.message, is_away=error.code in AWAY)
         self.breaker.succeeded()
-        return Judgement(answer=answer, by=SERVICE)
+        return Judgement(answer=answer, by=SERVICE, is_brief=True)
 
     async def _here(self, beside: Service | None, request: PredictRequest) -> Judgement:
         if beside is None:
             return Judgement(problem="the service does not answer", is_away=True)
         try:
-            answer = await beside.predict(PredictRequest(job=request.job), SERVICE_SECONDS)
+            answer = await beside.predict(PredictRequest(job=request.job, brief=True), SERVICE_SECONDS)
         except ServiceError as error:
             return Judgement(problem=error.message, is_away=error.code in AWAY)
         answer.prediction = ""  # nothing is kept of it
-        return Judgement(answer=answer, by=BESIDE)
+        return Judgement(answer=answer, by=BESIDE, is_brief=True)
 
     def _note(self, error: ServiceError) -> None:
         if error.code in AWAY:

@@ -20,6 +20,7 @@ from peakgate.v1.prediction_service_pb2 import PredictRequest
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
 WARM_SECONDS = 60.0
+END_SECONDS = 1.0
 WARM_JOBS = (
     {"model": {"preset": "llama-3.1-8b"}, "batch": {"micro_batch_size": 1, "sequence_length": 4096}, "gpu": {"type": "h100-80gb"}},
     {"model": {"preset": "gpt2"}, "batch": {"micro_batch_size": 1, "sequence_length": 1024}, "gpu": {"type": "h100-80gb"}},
@@ -97,7 +98,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
     if process.stdin is not None:
         process.stdin.close()
     try:
-        await asyncio.wait_for(process.wait(), 5.0)
+        await asyncio.wait_for(process.wait(), END_SECONDS)
     except TimeoutError:
         process.kill()
         await process.wait()

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from peakgate.hooks.slurm.advising import Advisers
 from peakgate.hooks.slurm.asking import STORED, Judgement, Judges
 from peakgate.hooks.slurm.attached import PREFIX, Attached, AttachedError, attached_job, is_of, read_attached
 from peakgate.hooks.slurm.cache import Cache
@@ -19,7 +20,7 @@ from peakgate.hooks.slurm.fitting import Card, is_as_asked, on_request
 from peakgate.hooks.slurm.gate_metrics import GateMetrics
 from peakgate.hooks.slurm.journal import Decision, Journal
 from peakgate.hooks.slurm.reading import Read, read_submission, request_flags
-from peakgate.hooks.slurm.rules import Mode, Rules, Who
+from peakgate.hooks.slurm.rules import TOLD, Mode, Rules, Treatment, Who
 from peakgate.hooks.slurm.submission import Submission, submission_of
 from peakgate.hooks.slurm.verdicts import Case, Outcome, outcome_of
 from peakgate.hooks.slurm.wire import MODIFY, UNCHECKED, Reply, Request, WireError, parse_request
@@ -56,6 +57,7 @@ class Gate:
 
     rules: Callable[[], Rules]
     judges: Judges
+    advisers: Advisers
     journal: Journal
     metrics: GateMetrics
     tell: Tell
@@ -101,7 +103,7 @@ class Gate:
         wishes = read_wishes(request.script, attached)
         try:
             async with asyncio.timeout(self.answer_seconds - (time.perf_counter() - began)):
-                read, judgement = await self._judged(request, submission, attached, wishes, rules)
+                read, judgement = await self._judged(request, submission, attached, wishes, rules, treatment)
         except TimeoutError:
             read, judgement = Read(), Judgement(problem="judging took too long", is_away=True)
         case = Case(
@@ -118,7 +120,7 @@ class Gate:
         return outcome.reply
 
     async def _judged(
-        self, request: Request, submission: Submission, attached: Attached, wishes: Wishes, rules: Rules
+        self, request: Request, submission: Submission, attached: Attached, wishes: Wishes, rules: Rules, treatment: Treatment
     ) -> tuple[Read, Judgement]:
         if submission.is_fraction:
             return Read(), Judgement()  # its memory is no card's
@@ -130,6 +132,8 @@ class Gate:
             return found.read, Judgement(answer=found.stored.prediction, by=STORED)
         user = f"{request.cluster or self.cluster or 'default'}/{_user(request, submission)}"
         judgement = await self.judges.predict(fitted, user=user, try_reason=wishes.try_reason, may_judge_here=rules.judge_without_service)
+        if treatment.mode in TOLD:
+            judgement = await self.advisers.advised(judgement, fitted)
         return found.read, judgement
 
     async def _found(self, request: Request, submission: Submission, attached: Attached) -> _Found:
@@ -161,15 +165,7 @@ class Gate:
 
     async def _read(self, request: Request, submission: Submission, attached: Attached) -> Read:
         """Reads in a thread; equal submissions are read once."""
-        key = (
-            request.script,
-            request.argv,
-            attached.stated,
-            submission.gpus,
-            submission.nodes,
-            submission.tasks,
-            submission.tasks_per_node,
-        )
+        key = (request.script, request.argv, attached.stated, *request_flags(submission))
         if (kept := self._readings.get(key)) is not None:
             return kept
         work = functools.partial(read_submission, submission, request.script, request.argv, attached.stated)

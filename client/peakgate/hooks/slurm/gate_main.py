@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from peakgate.hooks.slurm.advising import Advisers
 from peakgate.hooks.slurm.asking import Judges, Service
 from peakgate.hooks.slurm.beside import Beside
 from peakgate.hooks.slurm.fitting import Card
@@ -66,9 +67,10 @@ async def _run(options: GateOptions) -> None:
     operators, journal, beside = allowed_users(options.allow_users), Journal(options.journal, tell), Beside(tell)
     service = Service(options.server) if options.server else None
     judges = Judges(service=service, beside=lambda: beside.service, on_away=lambda code: metrics.away.labels(code).inc())
+    advisers = Advisers(judges=judges)
     gate = Gate(
-        rules=rules.current, judges=judges, journal=journal, metrics=metrics, tell=tell, card_of=card_by_name, operators=operators,
-        cluster=options.cluster,
+        rules=rules.current, judges=judges, advisers=advisers, journal=journal, metrics=metrics, tell=tell, card_of=card_by_name,
+        operators=operators, cluster=options.cluster,
     )  # fmt: skip
     metrics.watch(
         Watched(
@@ -86,6 +88,7 @@ async def _run(options: GateOptions) -> None:
                 tell("info", f"listening at {options.socket}" + (f", metrics on port {port}" if port else ""))
                 await _told_to_stop()
     finally:
+        await advisers.close()
         gate.close()
         journal.close()
         if service is not None:

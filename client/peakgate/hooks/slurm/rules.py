@@ -29,6 +29,8 @@ class WithoutAnswer(StrEnum):
 
 
 STRICTNESS = tuple(Mode)
+TOLD = frozenset({Mode.warn, Mode.enforce})
+"""Modes in which the submitter reads something."""
 
 
 def _word(value: object) -> object:

@@ -9,7 +9,7 @@ from peakgate.hooks.slurm.admitting import is_granted
 from peakgate.hooks.slurm.asking import BESIDE, Judgement
 from peakgate.hooks.slurm.message import REFUSED as NOW_REFUSED
 from peakgate.hooks.slurm.message import Told, lines_of, plain, shown
-from peakgate.hooks.slurm.rules import Mode, Override, Treatment, WithoutAnswer
+from peakgate.hooks.slurm.rules import TOLD, Mode, Override, Treatment, WithoutAnswer
 from peakgate.hooks.slurm.wire import ACCESS, GRES, NOTHING, UNCHECKED, Reply
 from peakgate.hooks.slurm.wishes import Wishes
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
@@ -96,7 +96,8 @@ def _lines(case: Case, answer: PredictResponse, outcome: str) -> tuple[str, ...]
     offered = TRY_WITH if outcome == NOW_REFUSED and not case.wishes.try_reason else ""
     if outcome == NOW_REFUSED and case.wishes.try_reason:
         outcome = f"refused, {_budget(answer)}"
-    return tuple(lines_of(answer, Told(change=change, outcome=outcome, unserved=_unserved(case), try_with=offered)))
+    told = Told(change=change, outcome=outcome, unserved=_unserved(case), try_with=offered, is_brief=case.judgement.is_brief)
+    return tuple(lines_of(answer, told))
 
 
 def _budget(answer: PredictResponse) -> str:
@@ -110,7 +111,7 @@ def _unserved(case: Case) -> str:
 
 
 def _is_told(case: Case) -> bool:
-    return case.treatment.mode in (Mode.warn, Mode.enforce)
+    return case.treatment.mode in TOLD
 
 
 def _without_answer(case: Case) -> Outcome:
