@@ -165,7 +165,7 @@ class Judge:
         response = answer.build_answer(
             assessment,
             decision,
-            counsel.advice,
+            None if brief else counsel.advice,
             predict_notes(job, assessment),
             calibration_version=assessor.snapshot.version,
         )
