@@ -43,7 +43,7 @@ from peakgate.v1.prediction_service_pb2 import (
     SuggestResponse,
 )
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
-from peakgate.v1.telemetry_service_pb2 import ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
+from peakgate.v1.telemetry_service_pb2 import ListCardsRequest, NodeCard, ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -202,6 +202,18 @@ class Client:
     def report_job_event(self, event: ReportJobEventRequest) -> None:
         """Reports the start or the end of a job. A repeat changes nothing."""
         _called(lambda: self._telemetry.ReportJobEvent(event, timeout=self._call_timeout_seconds))
+
+    def list_cards(self, *, cluster: str = "") -> list[NodeCard]:
+        """The kinds of card that agents have seen, by cluster, node, name and memory."""
+        found: list[NodeCard] = []
+        token = ""
+        while True:
+            request = ListCardsRequest(cluster=cluster, page_size=1000, page_token=token)
+            page = _called(lambda: self._telemetry.ListCards(request, timeout=self._call_timeout_seconds))  # noqa: B023 - called at once
+            found.extend(page.cards)
+            token = page.next_page_token
+            if not token:
+                return found
 
     def list_models(self) -> ListModelsResponse:
         """Models that a job may name."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from peakgate.client.errors import PeakgateError
 from peakgate.client.origin import placed
 from peakgate.hooks.slurm.attached import PREDICTION, Attached, attach, read_attached
 from peakgate.hooks.slurm.change import change_of
-from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_of_environment, options_of_script
+from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_around
 from peakgate.hooks.slurm.judge import Judged, Launch, judge, source_of
 from peakgate.hooks.slurm.message import REFUSED, SUBMITTED, Told, lines_of, plain, shown
-from peakgate.hooks.slurm.submit_settings import SettingsError, SubmitSettings, read_settings_of_host
+from peakgate.hooks.slurm.submit_settings import FILE_VARIABLE, SettingsError, SubmitSettings, read_settings_of_host
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 
 TRY_WITH = "to try it: --peakgate-try REASON"
@@ -36,7 +36,7 @@ def decide(line: CommandLine, script: str, environment: Mapping[str, str]) -> De
     settings, told = _settings(line, environment)
     if settings.mode == "off":
         return None
-    around = (options_of_script(script) if line.program == "sbatch" else {}) | dict(options_of_environment(line.program, environment))
+    around = options_around(line, script, environment)
     found = [
         _decided(line, component, script, environment, settings, around)
         for component in line.components
@@ -61,11 +61,8 @@ def _settings(line: CommandLine, environment: Mapping[str, str]) -> tuple[Submit
     try:
         return read_settings_of_host(line.own, environment), []
     except SettingsError as error:
-        with contextlib.suppress(SettingsError):
-            return read_settings_of_host({}, {**environment, "PEAKGATE_SUBMIT_SETTINGS": "/dev/null", "PEAKGATE_MODE": ""}), [
-                plain(str(error))
-            ]
-        raise
+        usable = {**environment, FILE_VARIABLE: os.devnull, "PEAKGATE_MODE": ""}
+        return read_settings_of_host({}, usable), [plain(str(error))]
 
 
 def _decided(
@@ -74,7 +71,7 @@ def _decided(
     script: str,
     environment: Mapping[str, str],
     settings: SubmitSettings,
-    around: Mapping[str, str],
+    around: dict[str, str],
 ) -> Decision | None:
     options = around | dict(component.options)
     own = read_attached({}, options.get("comment", ""))
@@ -89,6 +86,7 @@ def _decided(
     except PeakgateError as error:
         return Decision(words=line.words, lines=[plain(f"not checked: {placed(error, source.origin).message}")])
     attached = attach(judged.job, prediction=judged.answer.prediction, script=_bytes(script), try_reason=try_reason, override=override)
+    attached = replace(attached, stated=own.stated)
     return _of(line, judged, attached, settings, options)
 
 

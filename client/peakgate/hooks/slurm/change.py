@@ -25,8 +25,8 @@ def change_of(suggestion: Suggestion, launch: LaunchText) -> str:
 
 def _in_file(file: str, edits: Iterable[Edit]) -> str:
     told = [_setting(edit) for edit in edits]
-    flags = " ".join(text for text, is_flag in told if is_flag)
-    settings = ", ".join(text for text, is_flag in told if not is_flag)
+    flags = " ".join(dict.fromkeys(text for text, is_flag in told if is_flag))  # two fields may have one flag
+    settings = ", ".join(dict.fromkeys(text for text, is_flag in told if not is_flag))
     text = ", ".join(each for each in (flags, settings) if each)
     return f"{text} ({file.rpartition('/')[2]})" if file else text
 

@@ -146,3 +146,8 @@ def options_of_environment(program: str, environment: Mapping[str, str]) -> Iter
         value = environment.get(f"{PREFIXES[program]}{name.upper()}")
         if value is not None:
             yield name, value
+
+
+def options_around(line: CommandLine, script: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """What holds for every component unless its own options say otherwise: #SBATCH lines, and variables before them."""
+    return (options_of_script(script) if line.program == "sbatch" else {}) | dict(options_of_environment(line.program, environment))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 NOT_FOUND_STATUS = 127
 """As a shell has it."""
@@ -19,7 +20,7 @@ def hand_over(program: str, words: Sequence[str], environment: Mapping[str, str]
     sys.stderr.flush()
     for path in real_programs(program, environment.get("PATH", os.defpath)):
         try:
-            os.execve(path, [program, *words], dict(environment))
+            os.execve(path, [program, *words], dict(environment))  # noqa: S606 - the program that the user called
         except OSError as error:
             sys.stderr.write(f"peakgate: {path}: {error.strerror}\n")
             return NOT_FOUND_STATUS - 1
@@ -30,14 +31,14 @@ def hand_over(program: str, words: Sequence[str], environment: Mapping[str, str]
 def real_programs(program: str, path: str) -> Iterator[str]:
     """Where the program lies, without scripts of the same name that call this one."""
     for folder in path.split(os.pathsep):
-        candidate = os.path.join(folder or os.curdir, program)
-        if os.path.isfile(candidate) and os.access(candidate, os.X_OK) and not _calls_us(candidate):
-            yield candidate
+        candidate = Path(folder or os.curdir) / program
+        if candidate.is_file() and os.access(candidate, os.X_OK) and not _calls_us(candidate):
+            yield str(candidate)
 
 
-def _calls_us(path: str) -> bool:
+def _calls_us(path: Path) -> bool:
     try:
-        with open(path, "rb") as file:
+        with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError:
         return False

@@ -65,7 +65,12 @@ def ascii_of(text: str) -> str:
 
 
 def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: room - 3].rstrip(' .,;')}..."
+    """At most `room` characters, cut between words where there are some."""
+    if len(text) <= room:
+        return text
+    kept = text[: room - 4]
+    kept = kept.rpartition(" ")[0] if kept.rpartition(" ")[0][len(MARK) :] else kept
+    return f"{kept.rstrip(' .,;')} ..."
 
 
 def _too_large(answer: PredictResponse) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peakgate.hooks.slurm.command_line import (
     CommandLine,
     OwnOptionError,
     asks_for_gpus,
-    options_of_environment,
-    options_of_script,
+    options_around,
     read_command_line,
 )
 from peakgate.hooks.slurm.hand_over import hand_over
@@ -60,7 +60,7 @@ def run(program: str, words: Sequence[str]) -> int:
         return REFUSED_STATUS if decision.is_refused else 0
     if decision.is_refused:
         return REFUSED_STATUS
-    return hand_over(program, decision.words, environment | decision.environment, stdin)
+    return hand_over(program, decision.words, {**environment, **decision.environment}, stdin)
 
 
 def _decision(line: CommandLine, script: str, environment: dict[str, str]) -> Decision | None:
@@ -82,7 +82,7 @@ def _is_of_interest(line: CommandLine, script: str, environment: dict[str, str])
     mode = line.own.get("mode") or environment.get("PEAKGATE_MODE")
     if mode == "off" or (line.program == "srun" and "SLURM_JOB_ID" in environment):
         return False
-    around = (options_of_script(script) if line.program == "sbatch" else {}) | dict(options_of_environment(line.program, environment))
+    around = options_around(line, script, environment)
     if not any(asks_for_gpus(around | dict(component.options)) for component in line.components):
         return False
     stated = "peakgate:" in "".join(component.options.get("comment", "") for component in line.components)
@@ -101,7 +101,7 @@ def _script(line: CommandLine) -> tuple[str, bytes | None]:
         content = b"" if asks_only or "judge" in line.own else sys.stdin.buffer.read()
         return _text(content), None if asks_only else content
     try:
-        with open(line.behind[0], "rb") as file:
+        with Path(line.behind[0]).open("rb") as file:
             return _text(file.read(HEAD_BYTES)), None
     except OSError:
         return "", None  # sbatch itself says what is wrong with it, or finds it in PATH
