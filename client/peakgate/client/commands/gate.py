@@ -30,6 +30,10 @@ GateCluster = Annotated[str, typer.Option("--cluster", metavar="NAME", help="Whe
 BesideToo = Annotated[
     bool, typer.Option("--beside/--no-beside", help="Run a service beside the gate that judges, unrecorded, while the real one is away.")
 ]
+Deadline = Annotated[
+    float,
+    typer.Option("--deadline", metavar="SECONDS", min=0.01, max=60.0, help="For the service's answer; the hook's budget is 0.1 s longer."),
+]
 
 
 def gate(
@@ -42,6 +46,7 @@ def gate(
     allow_user: AllowUser = None,
     cluster: GateCluster = "",
     beside: BesideToo = True,
+    deadline: Deadline = 0.15,
 ) -> None:
     """Judges GPU jobs for Slurm's controller on this host until it is told to stop (SIGTERM or Ctrl-C)."""
     import os
@@ -57,5 +62,6 @@ def gate(
         allow_users=tuple(allow_user or ()),
         cluster=cluster,
         beside=beside,
+        deadline_seconds=deadline,
     )
     raise typer.Exit(run_gate(options))

@@ -29,11 +29,9 @@ from peakgate.v1.prediction_pb2 import Verdict
 from peakgate.v1.prediction_service_pb2 import GetPredictionResponse
 from peakgate.v1.training_job_pb2 import TrainingJob
 
-ANSWER_SECONDS = 0.22
-"""Below the quarter of a second that the controller's hook waits, so that a slow answer is an answer, and no failure of the gate."""
-
-READ_SECONDS = 0.12
-"""A script is read in milliseconds; one that takes longer is left unread."""
+BESIDE_SERVICE_SECONDS = 0.07
+"""Beside the service's deadline, for all else: together below the quarter of a second that the controller's hook waits, so that a slow
+answer is an answer, and no failure of the gate."""
 
 STAMP = re.compile(r"(?<!\S)peakgate=([0-9A-Za-z_-]{1,128})(?!\S)")
 MALFORMED = Reply(word=UNCHECKED)
@@ -64,7 +62,6 @@ class Gate:
     card_of: CardOf
     operators: frozenset[int] = frozenset({0})
     cluster: str = ""
-    answer_seconds: float = ANSWER_SECONDS
     _readings: Cache[Read] = field(default_factory=lambda: Cache(entries=256))
     _reader: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, thread_name_prefix="read"))
 
@@ -102,7 +99,7 @@ class Gate:
         attached = read_attached(request.environment, submission.comment)
         wishes = read_wishes(request.script, attached)
         try:
-            async with asyncio.timeout(self.answer_seconds - (time.perf_counter() - began)):
+            async with asyncio.timeout(self.judges.deadline_seconds + BESIDE_SERVICE_SECONDS - (time.perf_counter() - began)):
                 read, judgement = await self._judged(request, submission, attached, wishes, rules, treatment)
         except TimeoutError:
             read, judgement = Read(), Judgement(problem="judging took too long", is_away=True)
@@ -170,7 +167,7 @@ class Gate:
             return kept
         work = functools.partial(read_submission, submission, request.script, request.argv, attached.stated)
         try:
-            read = await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(self._reader, work), READ_SECONDS)
+            read = await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(self._reader, work), self.judges.deadline_seconds)
         except TimeoutError:
             return Read(problem="the script takes too long to be read")
         self._readings.put(key, read)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peakgate.hooks.slurm.advising import Advisers
-from peakgate.hooks.slurm.asking import Judges, Service
+from peakgate.hooks.slurm.asking import SERVICE_SECONDS, Judges, Service
 from peakgate.hooks.slurm.beside import Beside
 from peakgate.hooks.slurm.fitting import Card
 from peakgate.hooks.slurm.gate import Gate
@@ -41,6 +41,7 @@ class GateOptions:
     allow_users: tuple[str, ...] = ()
     cluster: str = ""
     beside: bool = True
+    deadline_seconds: float = SERVICE_SECONDS
 
 
 def run_gate(options: GateOptions) -> int:
@@ -66,7 +67,12 @@ async def _run(options: GateOptions) -> None:
     metrics, rules = GateMetrics(), RulesFile(options.rules, tell)
     operators, journal, beside = allowed_users(options.allow_users), Journal(options.journal, tell), Beside(tell)
     service = Service(options.server) if options.server else None
-    judges = Judges(service=service, beside=lambda: beside.service, on_away=lambda code: metrics.away.labels(code).inc())
+    judges = Judges(
+        service=service,
+        beside=lambda: beside.service,
+        deadline_seconds=options.deadline_seconds,
+        on_away=lambda code: metrics.away.labels(code).inc(),
+    )
     advisers = Advisers(judges=judges)
     gate = Gate(
         rules=rules.current, judges=judges, advisers=advisers, journal=journal, metrics=metrics, tell=tell, card_of=card_by_name,
