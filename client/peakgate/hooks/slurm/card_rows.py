@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from peakgate.hooks.slurm.card_table import CardTable, Row
 from peakgate.hooks.slurm.features import satisfies
@@ -11,18 +12,33 @@ from peakgate.hooks.slurm.submission import Submission
 
 
 def rows_for(table: CardTable, submission: Submission, kind: str) -> list[Row]:
-    """Of one type, or of all where none was asked for: in the partitions, with the features and on the nodes that were asked for."""
+    """Of one type, or of all where none was asked for: in the partitions, with the features and on the nodes that were asked for.
+
+    A row that names neither says how much memory a type has, and not where it is: it speaks for those below it, and stands for itself
+    only where there are none.
+    """
     asked = frozenset(submission.partitions or filter(None, (table.default_partition,)))
     each = submission.gpus_per_node
-    most = {row.nodes: sum(other.count for other in table.cards if other.nodes == row.nodes) for row in table.cards if row.nodes}
-    found: list[Row] = []
+    most = _cards_of_nodes(table)
+    held: list[Row] = []
     for row in table.cards:
         if kind and row.type.lower() != kind.lower():
             continue
         has_room = each is None or each.count <= (most.get(row.nodes) or each.count)
-        if has_room and _is_asked_for(row, submission, asked) and not any(_covers(before, row, asked) for before in found):
-            found.append(row)
-    return found
+        if has_room and _is_asked_for(row, submission, asked):
+            held.append(row)
+    placed = [(place, row) for place, row in enumerate(held) if row.nodes or row.partitions or row.features]
+    return [_as_first_said(row, held[:place], asked) for place, row in placed] or held[: 1 if kind else None]
+
+
+def _cards_of_nodes(table: CardTable) -> dict[str, int]:
+    """How many each of the nodes has, of all types; 0: nobody said."""
+    return {row.nodes: sum(other.count for other in table.cards if other.nodes == row.nodes) for row in table.cards if row.nodes}
+
+
+def _as_first_said(row: Row, above: Sequence[Row], asked: frozenset[str]) -> Row:
+    first = next((before for before in above if _covers(before, row, asked)), row)
+    return replace(row, gpu=first.gpu, memory_bytes=first.memory_bytes, source=first.source)
 
 
 def _is_asked_for(row: Row, submission: Submission, asked: frozenset[str]) -> bool:

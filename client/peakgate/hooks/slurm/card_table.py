@@ -29,8 +29,8 @@ class Untyped(StrEnum):
     pin = "pin"
 
 
-ADMIN, LEARNED, CATALOGUE = "admin", "agents", "catalogue"
-"""Who said how much memory a card has: a person, the agents on the nodes, or the card's name."""
+ADMIN, TABLE, LEARNED, CATALOGUE, UNKNOWN = "admin", "table", "agents", "catalogue", "unknown"
+"""Who said how much memory a card has: a person in this row or in another one, the agents on the nodes, the card's name, nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,11 @@ class Row:
     gpu: str = ""
     memory_bytes: int = 0
     source: str = ADMIN
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether a person said how much memory these cards have."""
+        return self.source == ADMIN and bool(self.gpu or self.memory_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,9 @@ class Node:
     """`gpus`: cards by type; `shares`: what of them is handed out in parts."""
 
     name: str
+    host: str = ""
+    """As the machine calls itself."""
+
     partitions: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     gpus: tuple[Item, ...] = ()
@@ -45,6 +48,7 @@ def nodes_of(text: str) -> Iterator[Node]:
         state = found.get("State", "")
         yield Node(
             name=found["NodeName"],
+            host=found.get("NodeHostName", ""),
             partitions=_names(found.get("Partitions", "")),
             features=_names(found.get("AvailableFeatures", "")),
             gpus=tuple(item for item in resources if item.name == GPU),

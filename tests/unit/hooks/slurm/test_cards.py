@@ -137,6 +137,17 @@ def test_the_first_row_holds() -> None:
         assert [card.memory_bytes // GIB for card in choice.cards] == want, (own, asked)
 
 
+def test_a_row_without_a_place_is_no_place() -> None:
+    """How much memory a type has is no reason to think that a request without a type may get it."""
+    table = CardTable(default_partition="h100", cards=(Row(type="kraken", memory_bytes=GIB), *SITE.cards))
+    cards = Cards(table=table)
+    assert labels(cards.choose(a_submission())) == ["h100"]
+    assert card_of(cards.choose(a_submission("gres:gpu:kraken:1"))).memory_bytes == GIB
+    assert card_of(cards.choose(a_submission(partition="odd"))) == Card(memory_bytes=GIB, label="kraken", source="admin")
+    alone = Cards(table=CardTable(cards=(Row(type="x", memory_bytes=2), Row(type="y", memory_bytes=1))))
+    assert labels(alone.choose(a_submission())) == ["y", "x"]
+
+
 def test_the_least_card_that_holds_a_job() -> None:
     """For pinning: not the largest one, which others need more."""
     cards = Cards(table=CardTable(untyped=Untyped.pin, cards=SITE.cards), catalogue={"h100-80gb": 79 * GIB})
