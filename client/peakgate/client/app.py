@@ -23,6 +23,7 @@ VERBS = (
     "serve",
     "agent",
     "slurm",
+    "gate",
     "doctor",
     "db",
 )

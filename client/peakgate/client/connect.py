@@ -13,7 +13,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from queue import Queue
 from threading import Thread
@@ -112,9 +112,12 @@ class Client:
         self._predict_timeout_seconds = predict_timeout_seconds
         self._call_timeout_seconds = call_timeout_seconds
 
-    def predict(self, job: TrainingJob, *, brief: bool = False, validate_only: bool = False) -> PredictResponse:
-        """The service's answer to one job."""
+    def predict(
+        self, job: TrainingJob, *, brief: bool = False, validate_only: bool = False, user: str = "", try_reason: str = ""
+    ) -> PredictResponse:
+        """The service's answer to one job. `user` submits it; with a `try_reason` also when it is rejected."""
         request = _predict_request(job, brief=brief, validate_only=validate_only)
+        state_submitter(request, user=user, try_reason=try_reason)
         return _called(lambda: self._predictions.Predict(request, timeout=self._predict_timeout_seconds))
 
     def explain(self, job: TrainingJob) -> PredictResponse:
@@ -269,8 +272,20 @@ def open_client(server: str | None = None, db: str | None = None) -> Iterator[Cl
         yield client
 
 
+def open_embedded_client() -> AbstractContextManager[Client]:
+    """A client of a service inside this process that keeps nothing, whatever the environment names."""
+    return _open_embedded(None)
+
+
 @contextmanager
 def _open_embedded(database_url: str | None) -> Iterator[Client]:
+    with embedded_target(database_url) as target, grpc.insecure_channel(target, options=_OPTIONS) as channel:
+        yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+
+
+@contextmanager
+def embedded_target(database_url: str | None = None) -> Iterator[str]:
+    """A service inside this process, as the target of a channel. Raises InputError when its packages are not installed."""
     try:
         from peakgate.server.embedded import open_embedded
         from peakgate.server.errors import PeakgateError as ServerError
@@ -280,14 +295,21 @@ def _open_embedded(database_url: str | None) -> Iterator[Client]:
             reason="PACKAGE_MISSING",
         ) from error
     try:
-        with open_embedded(database_url) as target, grpc.insecure_channel(target, options=_OPTIONS) as channel:
-            yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+        with open_embedded(database_url) as target:
+            yield target
     except ServerError as error:  # the database cannot be used
         raise PeakgateError(error.message, code=error.code.name, reason=error.reason) from error
 
 
 def _predict_request(job: TrainingJob, *, brief: bool, validate_only: bool) -> PredictRequest:
     return PredictRequest(job=job, request_id=str(uuid.uuid4()), brief=brief, validate_only=validate_only)
+
+
+def state_submitter(request: PredictRequest, *, user: str, try_reason: str) -> None:
+    """Who submits the job, and why it should run though it is rejected."""
+    for name, text in (("user", user), ("try_reason", try_reason)):
+        if text and name in PredictRequest.DESCRIPTOR.fields_by_name:
+            setattr(request, name, text)
 
 
 def _called(call: Callable[[], _Answer]) -> _Answer:
