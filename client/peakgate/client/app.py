@@ -24,6 +24,10 @@ VERBS = (
     "agent",
     "doctor",
     "db",
+    "slurm",
+    "sbatch",
+    "srun",
+    "salloc",
 )
 """Each is a module of `commands`, and in it the function or the group of that name."""
 

@@ -19,7 +19,7 @@ from peakgate.v1.times import timestamp
 
 SOURCE = "slurm"
 NEARLY_FULL = 0.97
-"""Of the card: PyTorch raises when a request does not fit beside what is in use, and the largest ones of a step are a few hundredths of it."""
+"""Of the card: the allocator raises when one more request does not fit beside what is in use, so that the last sample is near its end."""
 
 STILL_ENDING = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"})
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/_]*)=")
