@@ -88,11 +88,11 @@ class Judge:
             self._cache.move_to_end(job_bytes)
         return judged
 
-    def judge(self, job_bytes: bytes, *, replay: bool = False) -> Judged:
-        """The answer to a job. Raises PeakgateError when it cannot be judged."""
+    def judge(self, job_bytes: bytes, *, replay: bool = False, brief: bool = False) -> Judged:
+        """The answer to a job; a brief one searches for no suggestion. Raises PeakgateError when it cannot be judged."""
         assessor = self._assessor
         message = TrainingJob.FromString(job_bytes)
-        response, assessment, _ = self._answer(self._job(message), assessor, replay=replay)
+        response, assessment, _ = self._answer(self._job(message), assessor, replay=replay, brief=brief)
         content = _content(response, assessment, job_bytes, message.name, self.memory.version)
         return Judged(
             answer=response,
@@ -148,13 +148,15 @@ class Judge:
         return job
 
     def _answer(
-        self, job: Job, assessor: Assessor, *, replay: bool = False, wishes: Wishes | None = None
+        self, job: Job, assessor: Assessor, *, replay: bool = False, wishes: Wishes | None = None, brief: bool = False
     ) -> tuple[PredictResponse, Assessment, Counsel]:
         """The answer with what is advised: unasked, or under `wishes` when suggestions are asked for."""
         try:
             assessment = assessor.assess(job, replay=replay)
             decision = decide(job, assessment, assessor)
-            if wishes is None:
+            if brief:
+                counsel = Counsel()
+            elif wishes is None:
                 counsel = _wanted_advice(job, assessment, decision, assessor)
             else:
                 counsel = advise(job, assessment, assessor, decision.deciding, wishes=wishes, thorough=True)
@@ -163,7 +165,7 @@ class Judge:
         response = answer.build_answer(
             assessment,
             decision,
-            counsel.advice,
+            None if brief else counsel.advice,
             predict_notes(job, assessment),
             calibration_version=assessor.snapshot.version,
         )

@@ -97,3 +97,15 @@ def test_what_decides_is_the_first_suggestion_of_both_calls(memory: MemoryModel)
     for suggestions in (judge.judge(message.SerializeToString()).answer.suggestions, judge.advise(message, "").suggestions):
         assert dict(suggestions[0].changes)["checkpointing.mode"].string_value == "full"
         assert suggestions[0].fits
+
+
+def test_a_brief_answer_searches_for_nothing(memory: MemoryModel) -> None:
+    """The verdict of a rejected job and its ledger are those of the whole answer; the reason names no change."""
+    judge, rejected = a_judge(memory), job_bytes(sequences=8)
+    whole, short = judge.judge(rejected).answer, judge.judge(rejected, brief=True).answer
+    assert (len(whole.suggestions) > 0, len(short.suggestions)) == (True, 0)
+    assert whole.reason.startswith(f"{short.reason}; ")
+    for answer in (whole, short):
+        answer.ClearField("suggestions")
+        answer.ClearField("reason")
+    assert short == whole

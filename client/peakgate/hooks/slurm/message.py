@@ -26,12 +26,14 @@ REFUSED, SUBMITTED = "refused", "submitted all the same"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """Beside the answer: `change`, the cheapest one in the job's own syntax (empty: the suggestion's own words); `outcome`: what happens
-    now, in words; `unserved`: why the answer is not the service's; `try_with`: how to try a rejected job all the same."""
+    now, in words; `unserved`: why the answer is not the service's; `try_with`: how to try a rejected job all the same; `is_brief`: no
+    change was looked for yet."""
 
     change: str = ""
     outcome: str = ""
     unserved: str = ""
     try_with: str = ""
+    is_brief: bool = False
 
 
 def lines_of(answer: PredictResponse, told: Told | None = None) -> list[str]:
@@ -87,6 +89,8 @@ def _too_large(answer: PredictResponse) -> str:
 
 def _change(answer: PredictResponse, told: Told) -> str:
     found = shown(answer.suggestions)
+    if found is None and told.is_brief:
+        return ""
     if found is None:
         return "no change on the list makes it fit on these GPUs"
     before = "cheapest change: " if found.fits else "nothing fits on these GPUs, nearest: "

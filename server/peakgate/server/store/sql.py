@@ -6,12 +6,13 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, predictions, retention
+from peakgate.server.store import attempts, calibrations, ended, events, merging, node_cards, observations, predictions, retention
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
     EventRow,
+    NodeCardRow,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
@@ -88,6 +89,11 @@ class SqlStore:
         """Stores a job event; committed when it returns."""
         with self._sessions.writing() as connection:
             events.add(connection, event)
+
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """The kinds of card that were seen, by cluster, node, name and memory. `cluster`: only this one; empty: all."""
+        with self._sessions.reading() as connection:
+            return node_cards.page(connection, limit=limit, after=after, cluster=cluster)
 
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
