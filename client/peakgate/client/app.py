@@ -26,6 +26,10 @@ VERBS = (
     "gate",
     "doctor",
     "db",
+    "slurm",
+    "sbatch",
+    "srun",
+    "salloc",
 )
 """Each is a module of `commands`, and in it the function or the group of that name."""
 

@@ -27,6 +27,16 @@ UNNAMED_CLUSTERS = frozenset({"", "default"})
 
 Write = Annotated[bool, typer.Option("--write", help="Write the table, with the rows that a person stated kept.")]
 
+Journal = Annotated[Path, typer.Option(metavar="FILE", help="The gate's journal.")]
+Since = Annotated[str, typer.Option(metavar="TIME", help="Begin of the window: 7d ago, a time, or seconds since the epoch.")]
+SacctSince = Annotated[str, typer.Option("--since", metavar="TIME", help="Begin of the window, in sacct's forms.")]
+SacctFile = Annotated[
+    str, typer.Argument(metavar="[FILE]", help="Output of sacct -P or --json; - for standard input. Else sacct is asked.")
+]
+Jobs = Annotated[str | None, typer.Option("--jobs", metavar="FILE", help="Lines of JOB PREDICTION, where no comment says it.")]
+
+JOURNAL = Path("/var/log/peakgate/decisions.jsonl")
+
 
 @slurm.command()
 def inventory(
@@ -91,3 +101,82 @@ def _known(server: str | None, db: str | None, cluster: str) -> tuple[Sequence[S
         error_console().print(f"agents were not asked: {error.message}", markup=False)
         return (), {}
     return [Seen(card.node, card.gpu_name, card.total_bytes) for card in mine], sizes
+
+
+@slurm.command()
+def ended(*, server: Server = None, db: Database = None) -> None:
+    """Tells the service how a job ended; called by EpilogSlurmctld, whose variables name the job."""
+    import os
+
+    from peakgate.client.connect import open_client, require_store
+    from peakgate.hooks.slurm.ending import job_that_ended, scontrol, tell
+
+    require_store(server, db)
+    job = job_that_ended(os.environ, look=scontrol)
+    if job is None or not job.prediction:
+        return
+    with open_client(server, db) as client:
+        list(tell(client, [job]))
+
+
+@slurm.command()
+def sync(
+    *,
+    file: SacctFile = "",
+    since: SacctSince = "now-1days",
+    jobs: Jobs = None,
+    server: Server = None,
+    db: Database = None,
+    output: OutputForm = Output.table,
+) -> None:
+    """Tells the service how jobs ended, out of the accounting: for sites without an epilog. A second run changes nothing."""
+    from peakgate.client.connect import open_client, require_store
+    from peakgate.client.imports.files import read_job_list, read_text
+    from peakgate.client.output import human_console, write_all
+    from peakgate.client.render.imports import import_as_dict, print_imports
+    from peakgate.hooks.slurm.ending import ended_in, sacct, tell
+
+    require_store(server, db)
+    text = read_text(file) if file else sacct(since)
+    found = ended_in(text, where=file or "sacct", mapping=read_job_list(jobs).predictions)
+    with open_client(server, db) as client:
+        told = list(tell(client, found))
+    if output is Output.table:
+        print_imports(human_console(output), told)
+    else:
+        write_all([import_as_dict(each) for each in told], output)
+
+
+@slurm.command()
+def report(
+    *,
+    since: Since = "7d",
+    journal: Journal = JOURNAL,
+    server: Server = None,
+    db: Database = None,
+    output: OutputForm = Output.table,
+) -> None:
+    """Says what the gate's verdicts were worth: out-of-memory errors it would have stopped, jobs it would have refused for nothing."""
+    import time
+
+    from peakgate.client.connect import open_client, require_store
+    from peakgate.client.errors import InputError
+    from peakgate.client.imports.window import window
+    from peakgate.client.output import human_console, write_json
+    from peakgate.client.render.slurm_report import print_report
+    from peakgate.hooks.slurm.journal import decisions
+    from peakgate.hooks.slurm.report import judged_since, report_as_dict
+    from peakgate.hooks.slurm.stored import stored_lines
+
+    require_store(server, db)
+    start, _ = window(since, "0s", step_seconds=1, now=time.time())
+    try:
+        found = list(decisions(journal))
+    except OSError as error:
+        raise InputError(f"{journal}: {error.strerror}; --journal names the gate's", reason="FILE_UNREADABLE") from error
+    with open_client(server, db) as client:
+        judged = judged_since(found, since=start, look=stored_lines(client))
+    if output is Output.table:
+        print_report(human_console(output), judged)
+    else:
+        write_json(report_as_dict(judged), output)
