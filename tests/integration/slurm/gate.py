@@ -65,7 +65,16 @@ class RunningGate:
 def running_gate(folder: Path, rules: str, *options: str) -> Iterator[RunningGate]:
     """A gate that listens, and whose service beside it is ready where it has one."""
     (folder / "gate.yaml").write_text(rules)
-    places = ["--socket", folder / "gate.sock", "--rules", folder / "gate.yaml", "--journal", folder / "journal.jsonl"]
+    places = [
+        "--socket",
+        folder / "gate.sock",
+        "--rules",
+        folder / "gate.yaml",
+        "--cards",
+        folder / "cards.yaml",
+        "--journal",
+        folder / "journal.jsonl",
+    ]
     with (folder / "gate.log").open("wb") as output:
         command = [str(PEAKGATE), "gate", *map(str, places), "--metrics-port", "0", *options]
         process = subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=output, stderr=subprocess.STDOUT)

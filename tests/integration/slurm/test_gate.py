@@ -157,7 +157,7 @@ def test_rules_by_partition_and_a_broken_file(slurm: Slurm, gate: RunningGate) -
     gate.rules("mode: loud\n")
     assert is_refused(slurm.sbatch(TOO_LARGE, "--gres=gpu:h100:1"))
     assert "gate.yaml: mode: Input should be" in gate.log
-    assert "peakgate_gate_rules_stale 1.0" in gate.metrics()
+    assert "peakgate_gate_files_stale 1.0" in gate.metrics()
 
 
 def test_an_operators_word_admits_and_is_written_down(slurm: Slurm, gate: RunningGate) -> None:
@@ -201,3 +201,18 @@ def test_the_hook_leaves_no_error_in_the_controllers_log(slurm: Slurm, gate: Run
     lines = [line for line in slurm.log()[before:].splitlines() if "job_submit/lua" in line or "peakgate" in line]
     assert [line.split()[2] for line in lines if " admitted " in line] == ["peakgate:"] * 3
     assert len(lines) == 3, lines
+
+
+def test_a_request_for_any_card_is_steered_to_one_that_fits(slurm: Slurm, gate: RunningGate) -> None:
+    """Where the table of cards says so; else the least card that it may get decides."""
+    rows = "\n".join(
+        f"  - {{type: {kind}, partitions: [any], gpu: {name}}}"
+        for kind, name in {"a100-40": "a100-40gb", "a100-80": "a100-80gb", "h100": "h100-80gb"}.items()
+    )
+    for policy, want_refused in (("worst", True), ("pin", False)):
+        (gate.folder / "cards.yaml").write_text(f"untyped: {policy}\ncards:\n{rows}\n")
+        done = slurm.sbatch(BETWEEN, "--gres=gpu:1", "--partition=any")
+        assert is_refused(done) == want_refused
+    (gate.folder / "cards.yaml").unlink()
+    assert "asks for a100-80 now" in done.stderr
+    assert slurm.job(job_number(done))["TresPerNode"] == "gres:gpu:a100-80:1"
