@@ -19,16 +19,13 @@ LARGE, SMALL, SLICE = 85_520_809_984, 42_949_672_960, 10_468_982_784
 async def report(service: Any, cluster: str, node: str, *cards: tuple[str, str, int], second: int = 100) -> None:
     """Peaks of a job on cards (id, name, memory)."""
     seen = Timestamp(seconds=second)
-    peaks = [
-        pb.PeakSample(
-            node=node, gpu_uuid=f"{uuid}-5d5ba0d6", gpu_name=name, gpu_total_bytes=total, job="7", source="sampled", peak_bytes=1e9, last_time=seen,
-            first_time=seen, peak_time=seen,
-        )
-        for uuid, name, total in cards
-    ]  # fmt: skip
-    answer = await service.telemetry.ReportPeaks(
-        pb.ReportPeaksRequest(node=pb.NodeInfo(cluster=cluster, node=node, boot_id="b"), peaks=peaks)
-    )
+    usual = pb.PeakSample(node=node, job="7", source="sampled", peak_bytes=1e9, first_time=seen, last_time=seen, peak_time=seen)
+    peaks = []
+    for uuid, name, total in cards:
+        usual.gpu_uuid, usual.gpu_name, usual.gpu_total_bytes = f"{uuid}-5d5ba0d6", name, total
+        peaks.append(pb.PeakSample.FromString(usual.SerializeToString()))
+    info = pb.NodeInfo(cluster=cluster, node=node, boot_id="b")
+    answer = await service.telemetry.ReportPeaks(pb.ReportPeaksRequest(node=info, peaks=peaks))
     assert not answer.refused
 
 

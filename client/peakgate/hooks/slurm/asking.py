@@ -86,6 +86,7 @@ class Judges:
     service: Service | None = None
     beside: Callable[[], Service | None] = lambda: None
     breaker: Breaker = field(default_factory=Breaker)
+    deadline_seconds: float = SERVICE_SECONDS
     answers: Cache[PredictResponse] = field(default_factory=Cache)
     on_away: Callable[[str], None] | None = None
 
@@ -109,7 +110,7 @@ class Judges:
         if self.service is None or self.breaker.is_open:
             return None
         try:
-            found = await self.service.get(prediction, SERVICE_SECONDS)
+            found = await self.service.get(prediction, self.deadline_seconds)
         except ServiceError as error:
             self._note(error)
             return None
@@ -132,7 +133,7 @@ class Judges:
 
     async def _there(self, service: Service, request: PredictRequest) -> Judgement:
         try:
-            answer = await service.predict(request, SERVICE_SECONDS)
+            answer = await service.predict(request, self.deadline_seconds)
         except ServiceError as error:
             self._note(error)
             return Judgement(problem=error.message, is_away=error.code in AWAY)
@@ -143,7 +144,7 @@ class Judges:
         if beside is None:
             return Judgement(problem="the service does not answer", is_away=True)
         try:
-            answer = await beside.predict(PredictRequest(job=request.job, brief=True), SERVICE_SECONDS)
+            answer = await beside.predict(PredictRequest(job=request.job, brief=True), self.deadline_seconds)
         except ServiceError as error:
             return Judgement(problem=error.message, is_away=error.code in AWAY)
         answer.prediction = ""  # nothing is kept of it

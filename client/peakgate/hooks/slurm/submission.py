@@ -28,6 +28,9 @@ class Submission:
     unread: tuple[str, ...] = ()
     """What may ask for GPUs and could not be read."""
 
+    requests: Mapping[str, str] = field(default_factory=dict)
+    """The request as it stands, by the field that it stands in."""
+
     nodes: Amount = AT_LEAST_ONE
     tasks: int | None = None
     tasks_per_node: int | None = None
@@ -82,13 +85,15 @@ class Submission:
 def submission_of(fields: Mapping[str, object]) -> Submission:
     """Reads a job description, or a change together with the job it changes. Never raises: what is no text or number was not stated."""
     values = Fields(fields)
-    found, unread = _resources(values)
+    requests = _requests(values)
+    found, unread = _resources(requests)
     shape = shape_of(values)
     gpus, nodes = gpus_asked({per: [item for item in each if item.name == GPU] for per, each in found.items()}, shape)
     return Submission(
         gpus=gpus,
         shares=tuple(item for each in found.values() for item in each if item.name in SHARED),
         unread=unread,
+        requests={per: text for per, text in requests.items() if text},
         nodes=nodes,
         tasks=shape.tasks,
         tasks_per_node=shape.tasks_per_node,
@@ -113,12 +118,16 @@ def submission_of(fields: Mapping[str, object]) -> Submission:
     )
 
 
-def _resources(values: Fields) -> tuple[dict[str, tuple[Item, ...]], tuple[str, ...]]:
-    """By what they are asked for; `gres` is the older name of what is asked for a node."""
+def _requests(values: Fields) -> dict[str, str]:
+    """By what resources are asked for; `gres` is the older name of what is asked for a node."""
     texts = {per: values.text(per) for per in PER}
     if not values.states(PER_NODE) and (values.states("gres") or not texts[PER_NODE]):
         texts[PER_NODE] = values.text("gres")
-    read = {per: items(text, is_gres=per == PER_NODE) for per, text in texts.items()}
+    return texts
+
+
+def _resources(requests: Mapping[str, str]) -> tuple[dict[str, tuple[Item, ...]], tuple[str, ...]]:
+    read = {per: items(text, is_gres=per == PER_NODE) for per, text in requests.items()}
     unread = (word for _, words in read.values() for word in words)
     return {per: found for per, (found, _) in read.items()}, tuple(word for word in unread if _may_be_gpu(word))
 

@@ -90,6 +90,13 @@ def test_a_long_request_to_a_gate_that_never_reads_ends_in_time(tmp_path: Path) 
     assert found[0].seconds <= bar("slurm_failing_call_seconds")
 
 
+@pytest.mark.parametrize("partition", ["gpu", "other,gpu", ""])
+def test_a_job_without_a_partition_is_in_the_default_one(tmp_path: Path, partition: str) -> None:
+    """What holds for that holds for it."""
+    settings: dict[str, Lua] = {"socket": str(tmp_path / "none.sock"), "fail_closed_partitions": ["gpu"]}
+    assert play([Call(job=JOB | {"partition": partition})], settings=settings)[0].code == 2002
+
+
 @pytest.mark.parametrize(
     ("settings", "want_code"),
     [
