@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
+import yaml
 from tests.bench.programs import peakgate_server
-from tests.integration.slurm.cluster import HERE, OTHER_USER, Done, Slurm, job_number
+from tests.integration.slurm.cluster import HERE, OTHER_USER, Done, Slurm, cluster, job_number, missing
 from tests.integration.slurm.gate import RunningGate, running_gate, use_hook
 from tests.integration.slurm.jobs import FITS
 from tests.slurm_gates import misbehaving_gate
@@ -98,10 +100,10 @@ def failing(slurm: Slurm, folder: Path, mode: str) -> Iterator[None]:
 
 def failing_seconds(slurm: Slurm, folder: Path, mode: str, submissions: int = 6) -> tuple[float, float]:
     """The slowest sbatch of the first three, and of the others. Raises RuntimeError when a job is lost or carries no stamp."""
-    times, jobs = [], []
+    times: list[float] = []
+    jobs: list[Done] = []
     with failing(slurm, folder, mode):
-        for _ in range(submissions):
-            times.append(seconds_of(lambda: jobs.append(submit(slurm))))
+        times += [seconds_of(lambda: jobs.append(submit(slurm))) for _ in range(submissions)]
     stamps = {slurm.job(job_number(job)).get("AdminComment", "").strip() for job in jobs}
     if stamps != {"peakgate=unchecked"}:
         raise RuntimeError(f"{mode}: {stamps}")
@@ -137,3 +139,35 @@ def lost_of(slurm: Slurm, submissions: int, parallel: int = 20) -> tuple[int, in
     there = [mine[str(number)] for number in numbers if str(number) in mine]
     stamped = [each for each in there if re.search(r"AdminComment=peakgate=[0-9a-f]{8,}", each)]
     return submissions - len(there), submissions - len(stamped)
+
+
+def measured(slurm: Slurm, folder: Path) -> Iterator[tuple[str, float]]:
+    """Every figure by the name of its bar."""
+    with healthy(slurm, folder) as gate:
+        yield "slurm_hook_p95_seconds", min(hook_p95_seconds(slurm, 100) for _ in range(3))
+        yield "slurm_added_seconds", added_seconds(slurm, gate, rounds=3, submissions=30)
+        lost = [lost_of(slurm, 200) for _ in range(3)]
+        yield "slurm_lost_jobs", max(jobs for jobs, _ in lost)
+        yield "slurm_unchecked_jobs", min(unchecked for _, unchecked in lost)
+    slurm.reset()
+    slowest = {mode: [failing_seconds(slurm, folder, mode) for _ in range(3)] for mode in FAILURES}
+    for mode, found in slowest.items():
+        print(f"  {mode}: sbatch {min(first for first, _ in found):.3f} s, then {min(rest for _, rest in found):.3f} s")
+    yield "slurm_failing_call_seconds", max(min(first for first, _ in found) for found in slowest.values())
+    yield "slurm_broken_call_seconds", max(min(rest for _, rest in found) for found in slowest.values())
+    yield "slurm_looked_on_seconds", min(looked_on_seconds(slurm, folder, parallel=1) for _ in range(3))
+    yield "slurm_looked_on_parallel_seconds", min(looked_on_seconds(slurm, folder, parallel=20) for _ in range(3))
+
+
+def main() -> bool:
+    """Prints every figure, best of three; whether the bars hold."""
+    if absent := missing():
+        print(f"NOT MEASURED: {absent}")
+        return False
+    bounds, holds = yaml.safe_load(Path(__file__).with_name("bounds.yaml").read_text()), True
+    with tempfile.TemporaryDirectory() as folder, cluster() as slurm:
+        for name, found in measured(slurm, Path(folder)):
+            bar = float(bounds[name]["bar"])
+            holds = holds and found <= bar
+            print(f"{name}: {found:.4g} (bar {bar:g}: {'holds' if found <= bar else 'BROKEN'})", flush=True)
+    return holds
