@@ -291,7 +291,7 @@ local function carried_out(answer, job_desc, job_rec, settings)
   if answer.word == "-" then return slurm.SUCCESS end
   stamp(job_desc, answer.word, settings)
   if answer.word ~= UNCHECKED and job_desc.script and job_desc.environment then
-    job_desc.environment["PEAKGATE_PREDICTION"] = answer.word
+    job_desc.environment["PEAKGATE_PREDICTION"] = "predictions/" .. answer.word -- its whole name, as agents report it
   end
   return slurm.SUCCESS
 end

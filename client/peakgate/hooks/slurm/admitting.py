@@ -12,6 +12,7 @@ from peakgate.client.origin import placed
 from peakgate.hooks.slurm.attached import PREDICTION, Attached, attach, read_attached
 from peakgate.hooks.slurm.change import change_of
 from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_around
+from peakgate.hooks.slurm.host_cards import CARDS_FILE, on_host_cards
 from peakgate.hooks.slurm.judge import Judged, Launch, judge, source_of
 from peakgate.hooks.slurm.message import REFUSED, SUBMITTED, Told, lines_of, plain, shown
 from peakgate.hooks.slurm.submit_settings import FILE_VARIABLE, SettingsError, SubmitSettings, read_settings_of_host
@@ -78,6 +79,7 @@ def _decided(
     source = source_of(_launch(line, component, script, environment, options, own.stated))
     if source is None:
         return None
+    source = on_host_cards(source, options, Path(settings.cards) if settings.cards else CARDS_FILE)
     asides = source.launch.reading.asides if source.launch is not None else {}
     try_reason = line.own.get("try") or own.try_reason or asides.get("try", "")
     override = line.own.get("override") or own.override or asides.get("override", "")

@@ -107,7 +107,7 @@ def test_an_admitted_job_carries_the_prediction(version: str, gate: Recorded) ->
     found = one(gate, Call(job=BATCH), version)
     assert (found.code, found.says) == (0, ["peakgate: needs 60.0 GB"])
     assert found.job["admin_comment"] == "peakgate=0123abcd"
-    assert found.job["environment.PEAKGATE_PREDICTION"] == "0123abcd"
+    assert found.job["environment.PEAKGATE_PREDICTION"] == "predictions/0123abcd"
     assert re.fullmatch(r"peakgate: uid=1001 admitted 0123abcd in \d+\.\d ms", found.log[0])
 
 

@@ -70,7 +70,9 @@ def test_a_prediction_that_nobody_knows_is_not_known_yet() -> None:
 def test_the_report_lists_what_an_operator_wants_to_see() -> None:
     """The counts hold everything, the list what would have been stopped, refused for nothing, or was missed."""
     states = {"predictions/a": "oom", "predictions/b": "finished", "predictions/c": "finished"}
-    lines = [a_decision(prediction=name, verdict="ADMIT" if name.endswith("c") else "REJECT") for name in states]
+    lines = [
+        a_decision(prediction=name.removeprefix("predictions/"), verdict="ADMIT" if name.endswith("c") else "REJECT") for name in states
+    ]
     judged = judged_since(lines, since=0.0, look=lambda name: PredictionSummary(state=states[name]))
     told = report_as_dict(judged)
     assert counts(judged)[Worth.STOPPED] == counts(judged)[Worth.WRONGLY_REFUSED] == counts(judged)[Worth.RIGHT] == 1
