@@ -13,8 +13,11 @@ local SECONDS = 5
 -- What the judgement depends on. Names are those of the long options.
 local OPTIONS = {
   "gres", "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "tres-per-task", "nodes", "ntasks", "ntasks-per-node",
-  "cpus-per-task", "mem", "mem-per-gpu", "mem-per-cpu", "constraint", "partition", "account", "qos", "chdir", "comment", "export",
+  "cpus-per-task", "mem", "mem-per-gpu", "mem-per-cpu", "constraint", "partition", "account", "qos", "chdir", "comment", "export", "wrap",
 }
+
+-- How an option that nobody gave, or that the command does not have, is written.
+local NOT_GIVEN = { [""] = true, ["-2"] = true, ["0"] = true, ["1-0"] = true, ["unset"] = true, ["invalid-context"] = true }
 
 local function quoted(text)
   return "'" .. string.gsub(text, "'", "'\\''") .. "'"
@@ -22,14 +25,14 @@ end
 
 local function given(options, name)
   local value = options[name]
-  if type(value) ~= "string" or value == "" or value == "-2" then return nil end
+  if type(value) ~= "string" or NOT_GIVEN[value] then return nil end
   return value
 end
 
 -- gres, gpus and the like of whole GPUs; shards and MPS are shares of one.
 local function asks_for_gpus(options)
   for _, name in ipairs({ "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket" }) do
-    if given(options, name) and not string.match(given(options, name), "^0$") then return true end
+    if given(options, name) then return true end
   end
   for _, name in ipairs({ "gres", "tres-per-task" }) do
     if given(options, name) and string.find(given(options, name), "gpu", 1, true) then return true end
@@ -57,13 +60,9 @@ local function command_for(options)
     local value = given(options, name)
     if value then words[#words + 1] = quoted("--" .. name .. "=" .. value) end
   end
+  if options["test-only"] == "set" then words[#words + 1] = "--test-only" end
   words[#words + 1] = "--"
-  local argv, at = options["argv"], 1
-  if type(argv) == "table" and argv[0] then at = 0 end
-  while type(argv) == "table" and argv[at] do
-    words[#words + 1] = quoted(argv[at])
-    at = at + 1
-  end
+  for _, word in ipairs(options["argv"] or {}) do words[#words + 1] = quoted(word) end
   -- The words come from options that users chose: each is in quotes. popen(3) tells no status in Lua 5.1, so it is printed.
   return table.concat(words, " ") .. " </dev/null; printf '\\n%s' $?"
 end

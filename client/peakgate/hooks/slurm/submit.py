@@ -33,7 +33,9 @@ INTERRUPTED_STATUS = 130
 HEAD_BYTES = 4 << 20
 """slurmctld takes no larger script (slurm.conf(5), max_script_size)."""
 WRAPPED = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{}\n"
-"""What sbatch makes of --wrap (sbatch.c, _fill_job_desc_from_opts' caller)."""
+"""What sbatch makes of --wrap (sbatch.c)."""
+SUBMITTER = "PEAKGATE_SUBMITTER"
+"""The process that has judged the job, for a plugin inside the real program (cli_filter.lua), which has the same number."""
 ATTACHED_BEFORE = ("PEAKGATE_ATTACHED", "SLURM_PEAKGATE_ATTACHED")
 INHERITED = ("PEAKGATE_JOB", "PEAKGATE_ATTACHED", "PEAKGATE_PREDICTION")
 
@@ -60,7 +62,8 @@ def run(program: str, words: Sequence[str]) -> int:
         return REFUSED_STATUS if decision.is_refused else 0
     if decision.is_refused:
         return REFUSED_STATUS
-    return hand_over(program, decision.words, {**environment, **decision.environment}, stdin)
+    mark = {SUBMITTER: str(os.getpid())}
+    return hand_over(program, decision.words, {**environment, **decision.environment, **mark}, stdin)
 
 
 def _decision(line: CommandLine, script: str, environment: dict[str, str]) -> Decision | None:

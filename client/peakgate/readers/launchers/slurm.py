@@ -51,6 +51,7 @@ def note_slurm(options: Arguments, resources: Resources, warnings: list[str]) ->
         resources.gpus_per_node = times(each, resources.tasks_per_node)
         if resources.gpus_per_node is None and resources.tasks is not None:
             resources.gpus = times(each, resources.tasks)
+    _note_types_beside(options, resources, warnings)
     _note_shared_memory(options, resources)
 
 
@@ -135,6 +136,22 @@ def _gpus_of_a_task(options: Arguments) -> Count | None:
     stated = options.flags("tres_per_task")
     match = re.search(r"gres[:/]gpu(?::[^:=,\d][^:=,]*)?[:=](\d+)", stated.text) if stated is not None else None
     return count_of(Stated(match[1], stated.place)) if match and stated is not None else None
+
+
+def _note_types_beside(options: Arguments, resources: Resources, warnings: list[str]) -> None:
+    """The card that is named where GPUs are counted by task or by socket: `--gpus-per-task=a100:1`, `gres/gpu:a100=1`."""
+    for name, pattern in _TYPED.items():
+        stated = options.flags(name)
+        match = pattern.search(stated.text) if stated is not None and resources.gpu_type is None else None
+        if match is not None and stated is not None:
+            note_type(match[1], stated.place, resources, warnings)
+
+
+_TYPED = {
+    "gpus_per_task": re.compile(r"^(.*[^:\d].*):\d+$"),
+    "gpus_per_socket": re.compile(r"^(.*[^:\d].*):\d+$"),
+    "tres_per_task": re.compile(r"gres[:/]gpu:([^:=,\d][^:=,]*)"),
+}
 
 
 def _memory(stated: Stated, resources: Resources, _: list[str]) -> None:
