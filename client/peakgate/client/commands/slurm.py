@@ -20,6 +20,7 @@ SacctFile = Annotated[
 Jobs = Annotated[str | None, typer.Option("--jobs", metavar="FILE", help="Lines of JOB PREDICTION, where no comment says it.")]
 
 Cards = Annotated[Path, typer.Option("--cards", metavar="FILE", help="The table of cards (YAML).")]
+GateSocket = Annotated[Path | None, typer.Option("--socket", metavar="PATH", help="The gate's. Default: the one that the hook asks.")]
 Write = Annotated[bool, typer.Option("--write", help="Write the table, with the rows that a person stated kept.")]
 
 CARDS_FILE = Path("/etc/peakgate/cards.yaml")
@@ -119,3 +120,18 @@ def inventory(
     if write:
         stock.write(cards)
     raise typer.Exit(1 if any(each.is_bad for each in stock.found) else 0)
+
+
+@slurm.command()
+def doctor(*, server: Server = None, cards: Cards = CARDS_FILE, socket: GateSocket = None, output: OutputForm = Output.table) -> None:
+    """Checks the way of a submission, each step with its remedy: controller, hook, gate, service, agents. On the controller's host.
+
+    Exit status 1 when something is wrong.
+    """
+    import os
+
+    from peakgate.client.doctor.show import show
+    from peakgate.hooks.slurm.doctor.run import slurm_checks
+
+    checks = list(slurm_checks(cards=cards, server=server or os.environ.get("PEAKGATE_SERVER", ""), socket=socket))
+    raise typer.Exit(show(checks, output))
