@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 import grpc
 import grpc.aio
 
-from peakgate.client.connect import state_submitter
 from peakgate.client.errors import ServiceError
 from peakgate.hooks.slurm.breaker import Breaker
 from peakgate.hooks.slurm.cache import Cache
@@ -98,8 +97,7 @@ class Judges:
         key = job.SerializeToString(deterministic=True)
         if not try_reason and (kept := self.answers.get(key)) is not None:
             return Judgement(answer=kept, by=SERVICE, is_brief=True)
-        request = PredictRequest(job=job, request_id=str(uuid.uuid4()), brief=True)
-        state_submitter(request, user=user, try_reason=try_reason)
+        request = PredictRequest(job=job, request_id=str(uuid.uuid4()), brief=True, user=user, try_reason=try_reason)
         judgement = await self._both(request, may_judge_here=may_judge_here)
         if judgement.by == SERVICE and judgement.answer is not None and not try_reason:
             self.answers.put(key, judgement.answer)

@@ -90,7 +90,7 @@ def _ask(
     try_reason: str,
     unserved: str = "",
 ) -> Judged:
-    from peakgate.client.connect import Client, connect, open_embedded_client  # gRPC, which most submissions never need
+    from peakgate.client.connect import Asker, Client, connect, open_embedded_client  # gRPC, which most submissions never need
     from peakgate.client.unknown_model import ask
 
     @contextmanager
@@ -103,7 +103,7 @@ def _ask(
 
         def call(wanted: TrainingJob) -> PredictResponse:
             asked[:] = [wanted]
-            return opened.predict(wanted, validate_only=validate_only, user=user, try_reason=try_reason)
+            return opened.predict(wanted, validate_only=validate_only, asker=Asker(user=user, try_reason=try_reason))
 
         answer = ask(call, job, source)
     return Judged(source=source, job=asked[0], answer=source.checked(answer), unserved=unserved)

@@ -9,12 +9,16 @@ from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    Complete,
     EventRow,
     NodeCardRow,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
     PredictionRow,
+    RecentRow,
+    Silence,
+    Spent,
     StoredPrediction,
 )
 
@@ -48,8 +52,19 @@ class Store(Protocol):
     def request_ids(self) -> Sequence[str]:
         """Every request id that was answered."""
 
-    def predictions(self, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> Sequence[StoredPrediction]:
+    def predictions(
+        self, *, limit: int, before: tuple[int, str] | None, observed_only: bool, tries_only: bool = False
+    ) -> Sequence[StoredPrediction]:
         """Predictions, newest first."""
+
+    def spend_try(self, row: PredictionRow, reason: str, *, since_us: int, limit: int, complete: Complete) -> Spent:
+        """Spends one of the tries that the user has had since a moment, and stores the prediction with it, in one transaction."""
+
+    def recent(self, limit: int) -> Sequence[RecentRow]:
+        """What the newest predictions were of, the newest first."""
+
+    def silence(self, *, began_us: int, forgotten_us: int, silent_us: int) -> Silence:
+        """How many nodes are known by what began since a moment and was not forgotten, and how many of them owe news of what runs."""
 
     def expire(self, before_us: int) -> int:
         """Deletes unused predictions from before a moment; returns how many."""
