@@ -7,7 +7,20 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, select
 
-from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, past, predictions, retention, silence, tries
+from peakgate.server.store import (
+    attempts,
+    calibrations,
+    ended,
+    events,
+    merging,
+    node_cards,
+    observations,
+    past,
+    predictions,
+    retention,
+    silence,
+    tries,
+)
 from peakgate.server.store.audit_records import AuditWindow
 from peakgate.server.store.audits import SqlAudit
 from peakgate.server.store.records import (
@@ -16,6 +29,7 @@ from peakgate.server.store.records import (
     CalibrationRow,
     Complete,
     EventRow,
+    NodeCardRow,
     ObservationRow,
     PastRow,
     PeakRow,
@@ -114,6 +128,11 @@ class SqlStore:
         """Stores a job event; committed when it returns."""
         with self._sessions.writing() as connection:
             events.add(connection, event)
+
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """The kinds of card that were seen, by cluster, node, name and memory. `cluster`: only this one; empty: all."""
+        with self._sessions.reading() as connection:
+            return node_cards.page(connection, limit=limit, after=after, cluster=cluster)
 
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
