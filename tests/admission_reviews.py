@@ -21,7 +21,12 @@ TOO_LARGE: Mapping[str, Any] = {
     "batch": {"micro_batch_size": 8, "sequence_length": 8192},
     "parallelism": {"sharding": "none"},
 }
-MENDABLE: Mapping[str, Any] = {"model": {"preset": "gpt2-xl"}, "batch": {"micro_batch_size": 64, "sequence_length": 1024}}
+MENDABLE: Mapping[str, Any] = {
+    "model": {"preset": "gpt2-xl"},
+    "batch": {"micro_batch_size": 64, "sequence_length": 1024},
+    "checkpointing": {"mode": "none"},
+    "framework": {"name": "huggingface", "expandable_segments": False},
+}
 """Too large for an H100, and a smaller micro-batch fits."""
 
 OPEN: Mapping[str, Any] = {"model": {"preset": "gpt2"}}
