@@ -43,6 +43,10 @@ class CalibrationServiceStub:
     """Goes back to the version that was active before."""
     ListQuarantine: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ListQuarantineRequest, _calibration_service_pb2.ListQuarantineResponse]
     """Observations that were kept out, each with its reason."""
+    ShadowCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ShadowCalibrationRequest, _calibration_service_pb2.ShadowCalibrationResponse]
+    """Starts or ends a shadow: a version that learns beside the active one and answers nobody."""
+    ReleaseObservation: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ReleaseObservationRequest, _calibration_service_pb2.ReleaseObservationResponse]
+    """Lets an observation that was kept out be learned."""
 
 @_typing.type_check_only
 class CalibrationServiceAsyncStub(CalibrationServiceStub):
@@ -59,6 +63,10 @@ class CalibrationServiceAsyncStub(CalibrationServiceStub):
     """Goes back to the version that was active before."""
     ListQuarantine: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ListQuarantineRequest, _calibration_service_pb2.ListQuarantineResponse]  # type: ignore[assignment]
     """Observations that were kept out, each with its reason."""
+    ShadowCalibration: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ShadowCalibrationRequest, _calibration_service_pb2.ShadowCalibrationResponse]  # type: ignore[assignment]
+    """Starts or ends a shadow: a version that learns beside the active one and answers nobody."""
+    ReleaseObservation: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ReleaseObservationRequest, _calibration_service_pb2.ReleaseObservationResponse]  # type: ignore[assignment]
+    """Lets an observation that was kept out be learned."""
 
 class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
     """Versions of the calibration and rows kept out of it."""
@@ -102,5 +110,21 @@ class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_calibration_service_pb2.ListQuarantineResponse, _abc.Awaitable[_calibration_service_pb2.ListQuarantineResponse]]:
         """Observations that were kept out, each with its reason."""
+
+    @_abc_1.abstractmethod
+    def ShadowCalibration(
+        self,
+        request: _calibration_service_pb2.ShadowCalibrationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_service_pb2.ShadowCalibrationResponse, _abc.Awaitable[_calibration_service_pb2.ShadowCalibrationResponse]]:
+        """Starts or ends a shadow: a version that learns beside the active one and answers nobody."""
+
+    @_abc_1.abstractmethod
+    def ReleaseObservation(
+        self,
+        request: _calibration_service_pb2.ReleaseObservationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_service_pb2.ReleaseObservationResponse, _abc.Awaitable[_calibration_service_pb2.ReleaseObservationResponse]]:
+        """Lets an observation that was kept out be learned."""
 
 def add_CalibrationServiceServicer_to_server(servicer: CalibrationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

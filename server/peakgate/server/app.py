@@ -118,6 +118,7 @@ async def _make_core(settings: Settings, metrics: PrometheusMetrics, log: Logger
         quiet_seconds=settings.quiet_seconds,
         retention=settings.retention(),
         seen=SeenRequests(known),
+        promotes=settings.calibration_promotion == "auto",
     )
 
 

@@ -9,13 +9,16 @@ import json
 import grpc
 
 from peakgate.server.clock import to_timestamp
-from peakgate.server.errors import PeakgateError
+from peakgate.server.errors import PeakgateError, field_error
 from peakgate.server.judge import Judge
 from peakgate.server.learning import Learner
 from peakgate.server.observed import observation_message
 from peakgate.server.pages import make_token, page_size, read_token
+from peakgate.server.release import Releaser
+from peakgate.server.shadow import check_is_whole, trial_of
+from peakgate.server.shadow_starter import ShadowStarter
 from peakgate.server.store.base import Store
-from peakgate.server.store.records import CalibrationRow, ObservationRow
+from peakgate.server.store.records import CalibrationRow, KeptOut
 from peakgate.v1 import calibration_service_pb2 as pb
 from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceServicer
 
@@ -25,10 +28,12 @@ Context = grpc.aio.ServicerContext[object, object]
 class CalibrationService(CalibrationServiceServicer):
     """Reads and switches versions."""
 
-    def __init__(self, judge: Judge, store: Store, learner: Learner) -> None:
+    def __init__(self, judge: Judge, store: Store, learner: Learner, shadows: ShadowStarter) -> None:
         self._judge = judge
         self._store = store
         self._learner = learner
+        self._shadows = shadows
+        self._releaser = Releaser(learner, store, judge.memory)
 
     async def GetCalibration(self, request: pb.GetCalibrationRequest, context: Context) -> pb.GetCalibrationResponse:
         """One version; without a name the active one."""
@@ -51,6 +56,10 @@ class CalibrationService(CalibrationServiceServicer):
     async def PromoteCalibration(self, request: pb.PromoteCalibrationRequest, context: Context) -> pb.PromoteCalibrationResponse:
         """Makes a stored version the active one."""
         row = _found(await asyncio.to_thread(self._store.calibration, request.version), request.version)
+        if row.state == "shadow":
+            await self._shadows.promote(row.version)
+            return pb.PromoteCalibrationResponse(calibration=await self._active())
+        check_is_whole(row)
         return pb.PromoteCalibrationResponse(calibration=await self._activate(row))
 
     async def RollbackCalibration(self, request: pb.RollbackCalibrationRequest, context: Context) -> pb.RollbackCalibrationResponse:
@@ -64,11 +73,28 @@ class CalibrationService(CalibrationServiceServicer):
     async def ListQuarantine(self, request: pb.ListQuarantineRequest, context: Context) -> pb.ListQuarantineResponse:
         """Observations that were kept out, newest first."""
         size = page_size(request.page_size)
-        position = read_token("quarantine", request.page_token, places=(int,))
+        kind = f"quarantine group={request.group} reason={request.reason}"
+        position = read_token(kind, request.page_token, places=(int,))
         offset = int(position[0]) if position is not None else 0
-        rows = await asyncio.to_thread(self._store.kept_out, limit=size + 1, offset=offset)
-        token = make_token("quarantine", offset + size) if len(rows) > size else ""
+        wanted = {"group": request.group, "reason": request.reason}
+        rows = await asyncio.to_thread(self._store.kept_out, limit=size + 1, offset=offset, **wanted)
+        token = make_token(kind, offset + size) if len(rows) > size else ""
         return pb.ListQuarantineResponse(observations=[_kept_out(row) for row in rows[:size]], next_page_token=token)
+
+    async def ShadowCalibration(self, request: pb.ShadowCalibrationRequest, context: Context) -> pb.ShadowCalibrationResponse:
+        """Starts a shadow, or ends it."""
+        if request.stop and request.version:
+            raise field_error("version", "is stated beside stop: the only shadow ends")
+        row = await (self._shadows.stop() if request.stop else self._shadows.start(request.version))
+        return pb.ShadowCalibrationResponse(calibration=_message(row))
+
+    async def ReleaseObservation(self, request: pb.ReleaseObservationRequest, context: Context) -> pb.ReleaseObservationResponse:
+        """Lets an observation that was kept out be learned."""
+        restart = request.restart if request.HasField("restart") else None
+        row = await self._releaser.release(request.prediction, job=request.job, restart=restart, who=request.who, why=request.why)
+        stored = await asyncio.to_thread(self._store.prediction, row.prediction)
+        found = next((each for each in stored.observations if (each.job, each.restart) == (row.job, row.restart)), row) if stored else row
+        return pb.ReleaseObservationResponse(observation=observation_message(found), calibration_version=self._judge.snapshot.version)
 
     async def _active(self) -> pb.Calibration:
         row = await asyncio.to_thread(self._store.active_calibration)
@@ -96,14 +122,27 @@ def _message(row: CalibrationRow) -> pb.Calibration:
         create_time=to_timestamp(row.created_us),
         observations=row.observations,
         groups=_groups(row.groups),
+        trial=_trial(row),
     )
+
+
+def _trial(row: CalibrationRow) -> pb.CalibrationTrial | None:
+    found = trial_of(row)
+    if found is None:
+        return None
+    trial, behind = found
+    rules = [
+        pb.TrialRule(name=rule.name, figure=rule.figure, limit=rule.limit, holds=rule.holds, group=rule.group) for rule in trial.rules()
+    ]
+    return pb.CalibrationTrial(rules=rules, rows=trial.rows, misses=trial.misses, active_misses=trial.active_misses, behind=behind)
 
 
 def _groups(text: str) -> list[pb.CalibrationGroup]:
     return [pb.CalibrationGroup(**group) for group in json.loads(text)]
 
 
-def _kept_out(row: ObservationRow) -> pb.QuarantinedObservation:
+def _kept_out(found: KeptOut) -> pb.QuarantinedObservation:
+    row = found.row
     return pb.QuarantinedObservation(
         prediction=row.prediction,
         reason=row.reason,
@@ -112,4 +151,5 @@ def _kept_out(row: ObservationRow) -> pb.QuarantinedObservation:
         predicted_bytes=row.predicted_bytes,
         quarantine_time=to_timestamp(row.applied_us),
         observation=observation_message(row),
+        group=found.group,
     )

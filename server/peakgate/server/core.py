@@ -26,6 +26,7 @@ from peakgate.server.predictor import Predictor
 from peakgate.server.requests import SeenRequests
 from peakgate.server.retention import Forgetter, Retention
 from peakgate.server.service import PredictionService
+from peakgate.server.shadow_starter import ShadowStarter
 from peakgate.server.store.base import Store
 from peakgate.server.telemetry import TelemetryService
 from peakgate.v1.calibration_service_pb2_grpc import add_CalibrationServiceServicer_to_server
@@ -59,6 +60,7 @@ class Core:
         quiet_seconds: float = 0.0,
         retention: Retention = Retention(),  # noqa: B008 - it is frozen
         seen: SeenRequests | None = None,
+        promotes: bool = True,
     ) -> None:
         self.store = store
         self._clock = clock
@@ -68,8 +70,16 @@ class Core:
         self.judge = Judge(memory, prior, policy, cache_entries=cache_entries)
         self.audit = AuditQueue(store, limit=audit_queue_rows, metrics=metrics, log=log)
         self.learner = Learner(
-            self.judge, store, clock=clock, settle_seconds=settle_seconds, quiet_seconds=quiet_seconds, metrics=metrics, log=log
+            self.judge,
+            store,
+            clock=clock,
+            settle_seconds=settle_seconds,
+            quiet_seconds=quiet_seconds,
+            metrics=metrics,
+            log=log,
+            promotes=promotes,
         )
+        self.shadow_starter = ShadowStarter(self.learner, store, memory, coverage=policy.coverage, clock=clock, log=log)
         self.predictor = Predictor(self.judge, store, self.audit, clock=clock, metrics=metrics, seen=seen)
         self._telemetry = TelemetryService(store, self.audit, self.learner, clock=clock, metrics=metrics, log=log)
         self._forgetter = Forgetter(store, retention, clock=clock, metrics=metrics)
@@ -87,7 +97,7 @@ class Core:
         server = grpc.aio.server(interceptors=(self._guard, *interceptors), options=(*limits, *options))
         add_PredictionServiceServicer_to_server(PredictionService(self.predictor), server)
         add_TelemetryServiceServicer_to_server(self._telemetry, server)
-        add_CalibrationServiceServicer_to_server(CalibrationService(self.judge, self.store, self.learner), server)
+        add_CalibrationServiceServicer_to_server(CalibrationService(self.judge, self.store, self.learner, self.shadow_starter), server)
         add_CatalogServiceServicer_to_server(CatalogService(), server)
         return server
 
@@ -100,12 +110,14 @@ class Core:
             self._tasks = [
                 asyncio.create_task(self._every(SWEEP_SECONDS, self._sweep), name="sweep"),
                 asyncio.create_task(self._every(EXPIRE_SECONDS, self._expire), name="expire"),
+                asyncio.create_task(self._every(SWEEP_SECONDS, self.shadow_starter.retell, first=0.0), name="retell"),
             ]
         self.ready = True
 
     async def stop(self, grace_seconds: float) -> None:
         """Writes what waits and closes the store."""
         self.ready = False
+        self.shadow_starter.close()
         for task in self._tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -114,9 +126,12 @@ class Core:
         self.predictor.close()
         await asyncio.to_thread(self.store.close)
 
-    async def _every(self, seconds: float, work: Callable[[], Coroutine[None, None, None]]) -> None:
+    async def _every(self, seconds: float, work: Callable[[], Coroutine[None, None, None]], *, first: float | None = None) -> None:
+        """`first`: the wait before the first time, where it is another one."""
+        pause = seconds if first is None else first
         while True:
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(pause)
+            pause = seconds
             try:
                 await work()
             except PeakgateError as error:

@@ -34,6 +34,7 @@ POLICY_VARIABLES = (
 )
 
 MODELS_VARIABLE = "PEAKGATE_MODELS"
+PROMOTION_VARIABLE = "PEAKGATE_CALIBRATION_PROMOTION"
 
 
 @contextmanager
@@ -74,7 +75,8 @@ def _run_in_thread(memory: MemoryModel, store: Store, target: str, started: Futu
 
 
 async def _run(memory: MemoryModel, store: Store, target: str, started: Future[_Running]) -> None:
-    core = Core(memory, store, policy=_policy(), metrics=NullMetrics(), log=QuietLogger())
+    promotes = os.environ.get(PROMOTION_VARIABLE, "auto") == "auto"  # any other word is the careful one
+    core = Core(memory, store, policy=_policy(), metrics=NullMetrics(), log=QuietLogger(), promotes=promotes)
     server = core.build_server()
     server.add_insecure_port(target)
     await core.start()

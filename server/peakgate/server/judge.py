@@ -42,6 +42,8 @@ class Judged:
     snapshot: Snapshot
     distrust: tuple[str, ...] = ()
     """Why the calibration was not trusted."""
+    fits: tuple[bool, bool] | None = None
+    """Whether the need fits the card by the active calibration and by the shadow; None without a shadow, or where it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +78,9 @@ class Judge:
         """The calibration that bounds are made with."""
         return self._assessor.snapshot
 
-    def swap(self, snapshot: Snapshot) -> None:
-        """Makes `snapshot` the current one; answers made under an older one are dropped."""
-        self._assessor = Assessor(memory=self.memory, snapshot=snapshot, policy=self.policy)
+    def swap(self, snapshot: Snapshot, shadow: Snapshot | None = None) -> None:
+        """Makes `snapshot` the current one, beside a shadow that no answer shows; answers made under an older one are dropped."""
+        self._assessor = Assessor(memory=self.memory, snapshot=snapshot, policy=self.policy, shadow=shadow)
         self._cache.clear()
 
     def cached(self, job_bytes: bytes) -> Judged | None:
@@ -100,6 +102,7 @@ class Judge:
             content=content,
             snapshot=assessor.snapshot,
             distrust=assessment.distrust,
+            fits=assessor.fits_by_both(assessment),
         )
 
     def remember(self, job_bytes: bytes, judged: Judged) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from peakgate.calibration import Calibrator, Outcome
 from peakgate.calibration.calibrator import OUT_OF_ORDER
@@ -14,13 +15,17 @@ from peakgate.server.groups import groups_json
 from peakgate.server.judge import Judge
 from peakgate.server.lengths import at_length
 from peakgate.server.logs import Logger
-from peakgate.server.margin import Margin, margin_from
+from peakgate.server.margin import History, Margin, is_of_other_keys, margin_from
 from peakgate.server.metrics import Metrics
 from peakgate.server.observe import NO_PEAKS, Observed, observe
 from peakgate.server.rebuild import NEAR, rebuilt
+from peakgate.server.shadow import Shadow
+from peakgate.server.shadowing import Shadowing
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import Attempt, CalibrationRow, ObservationRow
 from peakgate.server.subjects import observation_text
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +54,16 @@ class Learner:
     """
 
     def __init__(
-        self, judge: Judge, store: Store, *, clock: Clock, settle_seconds: float, quiet_seconds: float, metrics: Metrics, log: Logger
+        self,
+        judge: Judge,
+        store: Store,
+        *,
+        clock: Clock,
+        settle_seconds: float,
+        quiet_seconds: float,
+        metrics: Metrics,
+        log: Logger,
+        promotes: bool = True,
     ) -> None:
         self._judge = judge
         self._store = store
@@ -59,9 +73,36 @@ class Learner:
         self._metrics = metrics
         self._log = log
         self._lock = asyncio.Lock()
-        self._sequence = self._shown = 0
+        self._sequence = 0
         self._margin = Margin(Calibrator(epoch=judge.memory.version))
         self._groups = self._margin.groups()
+        self.shadows = Shadowing(store, judge.memory, promotes=promotes, clock=clock, log=log)
+        self._shown = 0, self.shadows.seen
+
+    @property
+    def margin(self) -> Margin:
+        """The active margin. It never changes: learning makes another one."""
+        return self._margin
+
+    @property
+    def sequence(self) -> int:
+        """Its place in the store; 0: it has none."""
+        return self._sequence
+
+    async def alone(self, work: Callable[[], T]) -> T:
+        """Does work off the event loop under the newest calibration while nothing is learned, and shows what has come of it."""
+        async with self._lock:
+            try:
+                return await asyncio.to_thread(self._done_alone, work)
+            finally:
+                self._show()
+
+    def _done_alone(self, work: Callable[[], T]) -> T:
+        self._load()
+        done = work()
+        self._load()
+        self._promote_if_shown()
+        return done
 
     async def load(self) -> None:
         """Takes the active calibration of the store, when another is active than the one in memory. Raises STORE_UNAVAILABLE."""
@@ -82,38 +123,50 @@ class Learner:
 
     def _show(self) -> None:
         """Answers rest on what is in memory, also where that was read because another replica was first to learn."""
-        if self._shown != self._sequence:
-            self._shown = self._sequence
+        now = self._sequence, self.shadows.seen
+        if self._shown != now:
+            self._shown = now
             self._swap()
 
     def _swap(self) -> None:
-        self._judge.swap(self._margin.calibrator.snapshot())
+        self._judge.swap(self._margin.calibrator.snapshot(), self.shadows.snapshot)
         self._metrics.series("peakgate_calibration_observations").set(sum(group.observations for group in self._groups))
         for group in self._groups:
             self._metrics.series("peakgate_calibration_margin_ratio", group=group.group).set(group.margin_ratio)
 
     def _load(self) -> None:
         row = self._store.active_calibration()
-        if row is None or row.sequence == self._sequence:
-            return
-        self._margin = self._read(row.body)
-        self._margin.calibrator.snapshot()  # made here, off the event loop, and so are the groups
-        self._groups = self._margin.groups()
-        self._sequence = row.sequence
+        if row is not None and row.sequence != self._sequence:
+            self._margin = self._read(row)
+            self._margin.calibrator.snapshot()  # made here, off the event loop, and so are the groups
+            self._groups = self._margin.groups()
+            self._sequence = row.sequence
+        self.shadows.load(self._sequence)
 
-    def _read(self, body: str) -> Margin:
-        """The stored margin; one that this version cannot read is made again from what was observed, as far as that was kept."""
-        epoch = self._judge.memory.version
+    def _read(self, row: CalibrationRow) -> Margin:
+        """The stored margin; one that this version cannot read is made again from what was observed, as far as that was kept.
+
+        What was learned under another memory model, or by other keys, does not hold: it begins anew, and wants its history.
+        """
+        memory = self._judge.memory
+        anew = Margin(Calibrator(epoch=memory.version), history=History.WANTED)
+        if is_of_other_keys(row.body):
+            self._log.warning("calibration of another format", version=row.version)
+            return anew
         try:
-            margin = margin_from(body)
+            margin = margin_from(row.body)
         except ValueError as error:
             self._log.warning("calibration cannot be read", cause=str(error))
-            again = rebuilt(self._store, 0, (), epoch=epoch)
-            return again.margin if again is not None else Margin(Calibrator(epoch=epoch))
-        if margin.calibrator.epoch == epoch:
+            again = rebuilt(self._store, row.sequence, (), memory=memory)
+            return again.margin if again is not None else anew
+        if margin.calibrator.epoch == memory.version:
             return margin
-        self._log.warning("calibration of another memory model", found=margin.calibrator.epoch, want=epoch)
-        return Margin(Calibrator(epoch=epoch))
+        self._log.warning("calibration of another memory model", found=margin.calibrator.epoch, want=memory.version)
+        return anew
+
+    def _promote_if_shown(self) -> None:
+        if self.shadows.promote_if_shown(self.row_of, self._sequence):
+            self._load()
 
     def _learn(self, names: Collection[str] | None) -> tuple[Learned, ...]:
         """One new version takes in all that is due."""
@@ -122,29 +175,34 @@ class Learner:
         # Without a peak the end was told before the last ones arrived.
         due = [(attempt, each) for attempt, each in due if each.reason != NO_PEAKS or attempt.finished_us <= unsettled_us][:MOST_AT_ONCE]
         self._load()
+        if names is None:
+            self.shadows.catch_up(self._sequence)
         candidate = self._margin.copy() if due else self._margin
-        outcomes = [_learned(candidate, each) for _, each in due]
+        shadow = self.shadows.candidate() if due else None
+        outcomes = [_learned(candidate, each, shadow) for _, each in due]
         if any(outcome.reason == OUT_OF_ORDER for outcome in outcomes):
             candidate, due, outcomes = self._with_late(candidate, due, outcomes, reach=None if names is None else NEAR)
-        return tuple(self._apply(due, outcomes, candidate) if due else ())
+        learned = tuple(self._apply(due, outcomes, candidate, shadow) if due else ())
+        self._promote_if_shown()
+        return learned
 
     def _with_late(self, candidate: Margin, due: Due, outcomes: list[Outcome], *, reach: int | None) -> tuple[Margin, Due, list[Outcome]]:
         """With rows that come late learned where they belong; what is too far back is left out, and waits for the next sweep."""
         observations = [each.observation for _, each in due if each.observation is not None]
-        again = rebuilt(self._store, self._sequence, observations, epoch=self._judge.memory.version, reach=reach)
+        again = rebuilt(self._store, self._sequence, observations, memory=self._judge.memory, history=self._margin.history, reach=reach)
         if again is None:
             kept = [(pair, outcome) for pair, outcome in zip(due, outcomes, strict=True) if outcome.reason != OUT_OF_ORDER]
             return candidate, [pair for pair, _ in kept], [outcome for _, outcome in kept]
         names = [each.observation.prediction if each.observation is not None else "" for _, each in due]
         return again.margin, due, [again.outcomes.get(name, outcome) for name, outcome in zip(names, outcomes, strict=True)]
 
-    def _apply(self, due: Due, outcomes: Sequence[Outcome], candidate: Margin) -> list[Learned]:
+    def _apply(self, due: Due, outcomes: Sequence[Outcome], candidate: Margin, shadow: Shadow | None) -> list[Learned]:
         """Commits what became of attempts with the margin that they changed. Empty when another replica was first, or has moved on: what is
         left is found at the next call."""
         pairs = list(zip(due, outcomes, strict=True))
         rows = [self._observation_row(attempt, each, outcome) for (attempt, each), outcome in pairs]
-        new = self._calibration_row(candidate) if candidate.version != self._margin.version else None
-        if not self._store.apply(rows, new, expected_sequence=self._sequence):
+        new = self.row_of(candidate) if candidate.version != self._margin.version else None
+        if not self._store.apply(rows, new, expected_sequence=self._sequence, shadow=self.shadows.row(shadow) if new is not None else None):
             return []
         if new is not None:
             self._load()
@@ -192,7 +250,8 @@ class Learner:
             body=observation_text(observation) if observation is not None else "",
         )
 
-    def _calibration_row(self, margin: Margin) -> CalibrationRow:
+    def row_of(self, margin: Margin) -> CalibrationRow:
+        """A margin as the active version that is made of the present one."""
         groups = margin.groups()
         return CalibrationRow(
             sequence=0,
@@ -225,7 +284,7 @@ class Learner:
         )
 
 
-def _learned(margin: Margin, observed: Observed) -> Outcome:
+def _learned(margin: Margin, observed: Observed, shadow: Shadow | None) -> Outcome:
     if observed.observation is None:
         return Outcome(learned=False, reason=observed.reason, message=observed.message)
-    return margin.learn(observed.observation)
+    return margin.learn(observed.observation) if shadow is None else shadow.beside(margin, observed.observation)

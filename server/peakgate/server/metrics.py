@@ -44,6 +44,12 @@ METRICS: tuple[Metric, ...] = (
         labels=("reason",),
     ),
     Metric(
+        kind="counter",
+        name="peakgate_shadow_answers_total",
+        help="Answers while a shadow is on trial, by what the active calibration says of the need and what the shadow would.",
+        labels=("active", "shadow"),
+    ),
+    Metric(
         kind="histogram",
         name="peakgate_observed_over_predicted_ratio",
         help="Observed device peak over the predicted one, of ended jobs.",

@@ -33,6 +33,9 @@ class Settings(BaseSettings):
     careful_coverage: float = Field(
         default=CAREFUL_COVERAGE, gt=0, lt=1, description="The same where the margin is unsure: few observations, a new version, a drift."
     )
+    calibration_promotion: str = Field(
+        default="auto", pattern="^(auto|manual)$", description="auto: a shadow that passes its trial becomes the active version; manual."
+    )
     operator_reserve_bytes: int = Field(default=0, ge=0, description="Bytes that stay free on every card.")
     gpu_prices: str = Field(default="", description="Cards on offer with a price an hour: h100-80gb=2.5,h100-80gb/3g.40gb=1.1.")
     gpu_preference: str = Field(

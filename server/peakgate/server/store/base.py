@@ -10,11 +10,13 @@ from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
     EventRow,
+    KeptOut,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
     PredictionRow,
     StoredPrediction,
+    ToldRow,
 )
 
 
@@ -68,8 +70,13 @@ class Store(Protocol):
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""
 
-    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
-        """Marks observations as applied and activates `new`, in one transaction. False: somebody else was first."""
+    def apply(
+        self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int, shadow: CalibrationRow | None = None
+    ) -> bool:
+        """Marks observations as applied and activates `new`, in one transaction, with what the shadow has become beside it.
+
+        False: somebody else was first.
+        """
 
     def calibration(self, version: str) -> CalibrationRow | None:
         """A version by its name."""
@@ -77,8 +84,11 @@ class Store(Protocol):
     def calibration_at(self, sequence: int) -> CalibrationRow | None:
         """A version by its place; None when it is not kept any more."""
 
-    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
-        """What the calibration was told from version `after` on (0: from the first), as texts in no order."""
+    def told(self, sequence: int, *, after: int) -> Sequence[ToldRow]:
+        """What the line of the active version `sequence` was told since version `after` (0: ever), in no order."""
+
+    def told_of(self, ranges: Sequence[tuple[int, int]], *, after: int = 0) -> Sequence[ToldRow]:
+        """What the versions of these ranges of sequences were told after the version `after`, in no order."""
 
     def calibration_before(self, sequence: int) -> CalibrationRow | None:
         """The version that was made before another."""
@@ -89,5 +99,26 @@ class Store(Protocol):
     def promote(self, sequence: int) -> None:
         """Makes a stored version the active one."""
 
-    def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
-        """Observations that were kept out, newest first."""
+    def kept_out(self, *, limit: int, offset: int, group: str = "", reason: str = "") -> Sequence[KeptOut]:
+        """Observations that were kept out, newest first: of a group, with a reason word, where one is named."""
+
+    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int) -> bool:
+        """Activates `new`, which has learned an observation that was kept out. False: somebody else was first."""
+
+    def shadow(self) -> CalibrationRow | None:
+        """The version that learns beside the active one."""
+
+    def shadow_place(self) -> int:
+        """Its sequence; 0: there is none."""
+
+    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int) -> bool:
+        """Stores a shadow that was made from version `base` (0: from everything). False: there is one, or somebody else was first."""
+
+    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int) -> None:
+        """Stores a shadow that was made again, while the same version is active."""
+
+    def end_shadow(self) -> int:
+        """Ends the shadow. Returns its sequence; 0: there was none."""
+
+    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int) -> bool:
+        """Makes of a shadow the active version `new`. False: it has ended, or somebody else was first."""

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_, select, update
 
-from peakgate.server.store import ended
+from peakgate.server.store import ended, lines
 from peakgate.server.store.observations import observation_of
 from peakgate.server.store.postgresql import Lock, take
-from peakgate.server.store.records import CalibrationRow, ObservationRow
+from peakgate.server.store.records import CalibrationRow, KeptOut, ObservationRow
 from peakgate.server.store.session import insert_once
 from peakgate.server.store.tables import calibrations, observations, predictions
 
 VERSIONS_KEPT = 100
 """Versions that can be gone back to: some 400 KB each with a full pool of 2000 rows."""
+
+
+LIVE = ("active", "shadow")
+"""States of versions that are in use, however old they are."""
 
 
 def active(connection: Connection) -> CalibrationRow | None:
@@ -36,7 +40,7 @@ def apply(connection: Connection, rows: Sequence[ObservationRow], new: Calibrati
     """
     if new is not None:
         take(connection, Lock.CALIBRATION)
-    if new is not None and _active_sequence(connection) != expected_sequence:
+    if new is not None and active_sequence(connection) != expected_sequence:
         return False
     sequence = add(connection, new) if new is not None else 0
     for row in sorted(rows, key=lambda each: (each.prediction, each.job, each.restart)):
@@ -52,7 +56,9 @@ def add(connection: Connection, new: CalibrationRow) -> int:
     values = {name: value for name, value in asdict(new).items() if name != "sequence"}
     key = connection.execute(insert(calibrations), values).inserted_primary_key
     sequence = int(key[0]) if key is not None else 0
-    connection.execute(delete(calibrations).where(calibrations.c.sequence <= sequence - VERSIONS_KEPT, calibrations.c.state != "active"))
+    columns = calibrations.c
+    oldest = (columns.sequence <= sequence - VERSIONS_KEPT, columns.state.not_in(LIVE), columns.sequence.not_in(lines.edges(connection)))
+    connection.execute(delete(calibrations).where(*oldest))
     return sequence
 
 
@@ -61,18 +67,7 @@ def promote(connection: Connection, sequence: int) -> None:
     take(connection, Lock.CALIBRATION)
     _retire(connection)
     connection.execute(update(calibrations).where(calibrations.c.sequence == sequence).values(state="active"))
-    line = _line(connection, sequence)
-    of_line = observations.c.sequence.in_(line)
-    since = observations.c.sequence >= min(line)
-    connection.execute(update(observations).where(since, ~of_line, observations.c.aside == 0).values(aside=1))
-    connection.execute(update(observations).where(since, of_line, observations.c.aside == 1).values(aside=0))
-
-
-def taken_in(connection: Connection, after: int, *, model_version: str) -> list[str]:
-    """What the calibration was told of the observations that led from version `after` (0: from none) to the active one."""
-    joined = select(observations.c.body).join(predictions, predictions.c.prediction == observations.c.prediction)
-    query = joined.where(observations.c.sequence > after, observations.c.aside == 0, predictions.c.model_version == model_version)
-    return list(connection.execute(query).scalars())
+    lines.set_aside(connection, sequence)
 
 
 def at(connection: Connection, sequence: int) -> CalibrationRow | None:
@@ -89,8 +84,10 @@ def by_version(connection: Connection, version: str) -> CalibrationRow | None:
 
 
 def before(connection: Connection, sequence: int) -> CalibrationRow | None:
-    """The version that was made before the one at `sequence`."""
-    query = select(calibrations).where(calibrations.c.sequence < sequence).order_by(calibrations.c.sequence.desc()).limit(1)
+    """The version that was made before the one at `sequence`, and was no shadow that came to nothing."""
+    columns = calibrations.c
+    is_whole = or_(columns.trial == "", columns.kind == "promoted")
+    query = select(calibrations).where(columns.sequence < sequence, is_whole).order_by(calibrations.c.sequence.desc()).limit(1)
     row = connection.execute(query).first()
     return _calibration(row) if row is not None else None
 
@@ -103,23 +100,22 @@ def page(connection: Connection, *, limit: int, before_sequence: int | None) -> 
     return [_calibration(row) for row in connection.execute(query)]
 
 
-def kept_out(connection: Connection, *, limit: int, offset: int) -> list[ObservationRow]:
-    """Observations that were kept out, newest first."""
-    order = (observations.c.applied_us.desc(), observations.c.prediction, observations.c.job, observations.c.restart)
-    query = select(observations).where(observations.c.learned == 0).order_by(*order).limit(limit).offset(offset)
-    return [observation_of(row) for row in connection.execute(query)]
+def kept_out(connection: Connection, *, limit: int, offset: int, group: str = "", reason: str = "") -> list[KeptOut]:
+    """Observations that were kept out, newest first: of a group, with a reason word, where one is named."""
+    table = observations.c
+    order = (table.applied_us.desc(), table.prediction, table.job, table.restart)
+    joined = select(observations, predictions.c.group_name).join(predictions, predictions.c.prediction == table.prediction)
+    query = joined.where(table.learned == 0, *_wanted(predictions.c.group_name, group), *_wanted(table.reason, reason))
+    found = connection.execute(query.order_by(*order).limit(limit).offset(offset))
+    return [KeptOut(row=observation_of(row), group=row.group_name) for row in found]
 
 
-def _line(connection: Connection, sequence: int) -> list[int]:
-    """A version and those that led to it, as far as they are kept."""
-    parents = {row.sequence: row.parent for row in connection.execute(select(calibrations.c.sequence, calibrations.c.parent))}
-    line = [sequence]
-    while parents.get(line[-1], 0) in parents:
-        line.append(parents[line[-1]])
-    return line
+def _wanted(column: ColumnElement[str], word: str) -> tuple[ColumnElement[bool], ...]:
+    return (column == word,) if word else ()
 
 
-def _active_sequence(connection: Connection) -> int:
+def active_sequence(connection: Connection) -> int:
+    """Place of the active version; 0: there is none."""
     newest = select(func.coalesce(func.max(calibrations.c.sequence), 0)).where(calibrations.c.state == "active")
     return int(connection.execute(newest).scalar_one())
 

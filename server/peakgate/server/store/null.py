@@ -11,11 +11,13 @@ from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
     EventRow,
+    KeptOut,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
     PredictionRow,
     StoredPrediction,
+    ToldRow,
 )
 
 
@@ -74,7 +76,9 @@ class NullStore:
         """None: the prior holds."""
         return None
 
-    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+    def apply(
+        self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int, shadow: CalibrationRow | None = None
+    ) -> bool:
         """Nothing is learned."""
         return False
 
@@ -86,7 +90,11 @@ class NullStore:
         """Never known."""
         return None
 
-    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
+    def told(self, sequence: int, *, after: int) -> Sequence[ToldRow]:
+        """Nothing."""
+        return ()
+
+    def told_of(self, ranges: Sequence[tuple[int, int]], *, after: int = 0) -> Sequence[ToldRow]:
         """Nothing."""
         return ()
 
@@ -101,9 +109,36 @@ class NullStore:
     def promote(self, sequence: int) -> None:
         """Nothing to promote."""
 
-    def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
+    def kept_out(self, *, limit: int, offset: int, group: str = "", reason: str = "") -> Sequence[KeptOut]:
         """None."""
         return ()
+
+    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int) -> bool:
+        """Nothing is learned."""
+        return False
+
+    def shadow(self) -> CalibrationRow | None:
+        """None."""
+        return None
+
+    def shadow_place(self) -> int:
+        """None."""
+        return 0
+
+    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int) -> bool:
+        """Nothing is learned."""
+        return False
+
+    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int) -> None:
+        """Forgets it."""
+
+    def end_shadow(self) -> int:
+        """None."""
+        return 0
+
+    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int) -> bool:
+        """Nothing to promote."""
+        return False
 
 
 def _keeps_nothing() -> PeakgateError:

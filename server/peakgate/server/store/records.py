@@ -212,6 +212,30 @@ class ObservationRow:
     longest_sequence: int = 0
     body: str = ""
     """What the calibration was told, as text; empty: nothing."""
+    released: int = 0
+    """Sequence of the version that learned it when a person let it; 0: nobody did."""
+    released_by: str = ""
+    released_why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOut:
+    """An observation that was kept out, and the group of its prediction."""
+
+    row: ObservationRow
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldRow:
+    """What the calibration was told of one attempt, as text, with what is needed to predict its job anew."""
+
+    text: str
+    released: bool
+    model_version: str
+    job_digest: str
+    job_body: bytes
+    longest_sequence: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,17 +6,32 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, predictions, retention
+from peakgate.server.store import (
+    attempts,
+    calibrations,
+    ended,
+    events,
+    lines,
+    merging,
+    observations,
+    predictions,
+    releases,
+    retention,
+    shadows,
+    told,
+)
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
     EventRow,
+    KeptOut,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
     PredictionRow,
     StoredPrediction,
+    ToldRow,
 )
 from peakgate.server.store.session import Sessions
 
@@ -99,11 +114,16 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return calibrations.active(connection)
 
-    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+    def apply(
+        self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int, shadow: CalibrationRow | None = None
+    ) -> bool:
         """Marks observations as applied and activates `new`, in one transaction. False: somebody else was first."""
         try:
             with self._sessions.writing() as connection:
-                return calibrations.apply(connection, rows, new, expected_sequence=expected_sequence)
+                applied = calibrations.apply(connection, rows, new, expected_sequence=expected_sequence)
+                if applied and shadow is not None:
+                    shadows.keep(connection, shadow, known=calibrations.active_sequence(connection))
+                return applied
         except calibrations.AppliedError:
             return False
 
@@ -117,10 +137,15 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return calibrations.at(connection, sequence)
 
-    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
-        """What the calibration was told from version `after` on (0: from the first), as texts in no order."""
+    def told(self, sequence: int, *, after: int) -> Sequence[ToldRow]:
+        """What the line of the active version `sequence` was told since version `after` (0: ever), in no order."""
         with self._sessions.reading() as connection:
-            return calibrations.taken_in(connection, after, model_version=model_version)
+            return told.of_line(connection, sequence, after=after)
+
+    def told_of(self, ranges: Sequence[lines.Range], *, after: int = 0) -> Sequence[ToldRow]:
+        """What the versions of these ranges were told after the version `after`, in no order."""
+        with self._sessions.reading() as connection:
+            return told.of_ranges(connection, ranges, after=after)
 
     def calibration_before(self, sequence: int) -> CalibrationRow | None:
         """The version that was made before another."""
@@ -135,12 +160,51 @@ class SqlStore:
     def promote(self, sequence: int) -> None:
         """Makes a stored version the active one."""
         with self._sessions.writing() as connection:
+            shadows.end(connection)  # it was compared with another version
             calibrations.promote(connection, sequence)
 
-    def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
-        """Observations that were kept out, newest first."""
+    def kept_out(self, *, limit: int, offset: int, group: str = "", reason: str = "") -> Sequence[KeptOut]:
+        """Observations that were kept out, newest first: of a group, with a reason word, where one is named."""
         with self._sessions.reading() as connection:
-            return calibrations.kept_out(connection, limit=limit, offset=offset)
+            return calibrations.kept_out(connection, limit=limit, offset=offset, group=group, reason=reason)
+
+    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int) -> bool:
+        """Activates `new`, which has learned an observation that was kept out. False: somebody else was first."""
+        try:
+            with self._sessions.writing() as connection:
+                return releases.release(connection, row, new, expected_sequence=expected_sequence)
+        except calibrations.AppliedError:
+            return False
+
+    def shadow(self) -> CalibrationRow | None:
+        """The version that learns beside the active one."""
+        with self._sessions.reading() as connection:
+            return shadows.current(connection)
+
+    def shadow_place(self) -> int:
+        """Its sequence; 0: there is none."""
+        with self._sessions.reading() as connection:
+            return shadows.place(connection)
+
+    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int) -> bool:
+        """Stores a shadow that was made from version `base` (0: from everything). False: there is one, or somebody else was first."""
+        with self._sessions.writing() as connection:
+            return shadows.start(connection, new, base=base, expected_sequence=expected_sequence)
+
+    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int) -> None:
+        """Stores a shadow that was made again, while the same version is active."""
+        with self._sessions.writing() as connection:
+            shadows.rebuilt(connection, shadow, expected_sequence=expected_sequence)
+
+    def end_shadow(self) -> int:
+        """Ends the shadow. Returns its sequence; 0: there was none."""
+        with self._sessions.writing() as connection:
+            return shadows.end(connection)
+
+    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int) -> bool:
+        """Makes of a shadow the active version `new`. False: it has ended, or somebody else was first."""
+        with self._sessions.writing() as connection:
+            return shadows.promote(connection, shadow, new, expected_sequence=expected_sequence)
 
 
 def open_store(url: str, *, shared: bool = False) -> SqlStore:

@@ -152,7 +152,9 @@ observations = Table(
     Column("body", Text, nullable=False, server_default=text("''")),  # what the calibration was told, as JSON; empty: nothing
     Column("sequence", BigInteger, nullable=False, index=True, server_default="0"),  # of the version that took it in; 0: none did
     Column("aside", Integer, nullable=False, server_default="0"),  # 1: that version was gone back from
-    Column("released", Integer, nullable=False, server_default="0"),  # 1: an operator let it through the gate
+    Column(
+        "released", Integer, nullable=False, server_default="0"
+    ),  # sequence of the version that learned it when a person let it; 0: nobody did
     Column("released_by", String(256), nullable=False, server_default=text("''")),
     Column("released_why", Text, nullable=False, server_default=text("''")),
 )

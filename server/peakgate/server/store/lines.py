@@ -1,0 +1,86 @@
+"""Which observations a version of the calibration knows: those that it and its line took in, and what a promoted shadow brought along."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from sqlalchemy import ColumnElement, Connection, and_, false, or_, select, update
+
+from peakgate.server.store.tables import calibrations, observations
+
+OPEN = 1 << 62
+"""End of a range that still grows."""
+
+Range = tuple[int, int]
+"""First and last sequence of versions that took observations in, both included."""
+
+
+def ranges_of(connection: Connection, sequence: int) -> list[Range]:
+    """The line that led to a version, as far as it is kept. What the oldest one of it was made from is on the line too."""
+    columns = select(calibrations.c.sequence, calibrations.c.parent, calibrations.c.trial)
+    rows = {row.sequence: row for row in connection.execute(columns)}
+    found: list[Range] = []
+    place = sequence
+    while place in rows:
+        found.append((place, place))
+        brought = ranges_in(rows[place].trial)
+        if brought:
+            return [*found, *brought]
+        place = rows[place].parent
+    return found
+
+
+def ranges_in(trial: str) -> list[Range]:
+    """What a shadow learned, as its trial says; nothing for other versions."""
+    pairs = json.loads(trial).get("ranges", ()) if trial else ()
+    return [(int(first), int(last)) for first, last in pairs]
+
+
+def edges(connection: Connection) -> frozenset[int]:
+    """Versions that must stay because a shadow's ranges begin or end with them: what they took in must not become another version's."""
+    trials = connection.execute(select(calibrations.c.trial).where(calibrations.c.trial != "")).scalars()
+    return frozenset(int(place) for trial in trials for place in json.loads(trial).get("edges", ()))
+
+
+def closed(ranges: Sequence[Range], until: int) -> list[Range]:
+    """The ranges of a shadow that ends with the active version `until`."""
+    return [(first, min(last, until)) for first, last in ranges]
+
+
+def within(sequence: int, ranges: Sequence[Range]) -> bool:
+    """Whether a version is in these ranges."""
+    return any(first <= sequence <= last for first, last in ranges)
+
+
+def belongs(ranges: Sequence[Range]) -> ColumnElement[bool]:
+    """Whether an observation was taken in by these versions, or before the first of them by the line that is active."""
+    older = and_(observations.c.sequence < min((first for first, _ in ranges), default=OPEN), observations.c.aside == 0)
+    return or_(_in(ranges), older)
+
+
+def set_aside(connection: Connection, sequence: int) -> None:
+    """What the line of a version did not take in counts no more, and what it took in counts again; what is older stays as it is."""
+    ranges = ranges_of(connection, sequence)
+    since = observations.c.sequence >= min((first for first, _ in ranges), default=OPEN)
+    of_line = _in(ranges)
+    connection.execute(update(observations).where(since, ~of_line, observations.c.aside == 0).values(aside=1))
+    connection.execute(update(observations).where(since, of_line, observations.c.aside == 1).values(aside=0))
+
+
+def _in(ranges: Sequence[Range]) -> ColumnElement[bool]:
+    return or_(false(), *(observations.c.sequence.between(first, last) for first, last in _joined(ranges)))
+
+
+def _joined(ranges: Sequence[Range]) -> Iterator[Range]:
+    """The same in as few ranges as will do, so that a statement stays short."""
+    first = last = None
+    for begin, end in sorted(ranges):
+        if first is not None and last is not None and begin <= last + 1:
+            last = max(last, end)
+            continue
+        if first is not None and last is not None:
+            yield first, last
+        first, last = begin, end
+    if first is not None and last is not None:
+        yield first, last

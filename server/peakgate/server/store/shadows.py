@@ -1,0 +1,96 @@
+"""The shadow: one version at most that learns beside the active one. It stays one row, which every version that is learned moves on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+
+from sqlalchemy import Connection, insert, select, update
+
+from peakgate.server.store import lines
+from peakgate.server.store.calibrations import active_sequence, add, at
+from peakgate.server.store.postgresql import Lock, take
+from peakgate.server.store.records import CalibrationRow
+from peakgate.server.store.tables import calibrations
+
+_IS_SHADOW = calibrations.c.state == "shadow"
+
+
+def place(connection: Connection) -> int:
+    """Sequence of the shadow; 0: there is none."""
+    return int(connection.execute(select(calibrations.c.sequence).where(_IS_SHADOW)).scalar() or 0)
+
+
+def current(connection: Connection) -> CalibrationRow | None:
+    """The shadow."""
+    return at(connection, place(connection))
+
+
+def start(connection: Connection, new: CalibrationRow, *, base: int, expected_sequence: int) -> bool:
+    """Stores a shadow that was made from version `base` (0: from everything), beside the active version `expected_sequence`.
+
+    Its name is that of its epoch with its place, which no other version has. False, with nothing written, when there is a shadow, or
+    another version is active.
+    """
+    take(connection, Lock.CALIBRATION)
+    if place(connection) or active_sequence(connection) != expected_sequence:
+        return False
+    since = (expected_sequence + 1, lines.OPEN)
+    ranges = [since, *lines.ranges_of(connection, base)] if base else [(1, lines.OPEN)]
+    more = {"ranges": ranges, "edges": [base, expected_sequence] if base else [], "known": expected_sequence}
+    trial = json.dumps(json.loads(new.trial) | more)
+    values = asdict(replace(new, state="shadow", parent=base, trial=trial))
+    key = connection.execute(
+        insert(calibrations), {name: value for name, value in values.items() if name != "sequence"}
+    ).inserted_primary_key
+    sequence = int(key[0]) if key is not None else 0
+    named = update(calibrations).where(calibrations.c.sequence == sequence)
+    connection.execute(named.values(version=f"{new.version}.shadow-{sequence}"))
+    return True
+
+
+def keep(connection: Connection, shadow: CalibrationRow, *, known: int) -> None:
+    """What a shadow has become beside the active version `known`; one that has ended meanwhile stays as it is."""
+    trial = json.dumps(json.loads(shadow.trial) | {"known": known})
+    values = {"observations": shadow.observations, "groups": shadow.groups, "body": shadow.body, "trial": trial}
+    connection.execute(update(calibrations).where(calibrations.c.sequence == shadow.sequence, _IS_SHADOW).values(**values))
+
+
+def rebuilt(connection: Connection, shadow: CalibrationRow, *, expected_sequence: int) -> None:
+    """The same of a shadow that was made again beside `expected_sequence`; nothing when another version is active by now."""
+    take(connection, Lock.CALIBRATION)
+    if active_sequence(connection) == expected_sequence:
+        keep(connection, shadow, known=expected_sequence)
+
+
+def end(connection: Connection) -> int:
+    """Ends the shadow: it answers to nothing any more, and what it has shown stays. Returns its place; 0: there was none."""
+    sequence = place(connection)
+    connection.execute(update(calibrations).where(_IS_SHADOW).values(state="retired"))
+    return sequence
+
+
+def promote(connection: Connection, shadow: int, new: CalibrationRow, *, expected_sequence: int) -> bool:
+    """Makes of a shadow the version `new`, which is active, and of what it took in what counts.
+
+    False, with nothing written, when it is no shadow any more, or has not seen the active version.
+    """
+    take(connection, Lock.CALIBRATION)
+    row = at(connection, shadow)
+    if row is None or row.state != "shadow" or active_sequence(connection) != expected_sequence:
+        return False
+    trial = json.loads(row.trial)
+    if trial["known"] != expected_sequence:
+        return False
+    end(connection)
+    trial["ranges"] = lines.closed(lines.ranges_in(row.trial), expected_sequence)
+    _leave(connection, expected_sequence)
+    sequence = add(connection, replace(new, parent=expected_sequence, trial=json.dumps(trial)))
+    lines.set_aside(connection, sequence)
+    return True
+
+
+def _leave(connection: Connection, sequence: int) -> None:
+    """The version that was active is one to go back to."""
+    left = update(calibrations).where(calibrations.c.sequence == sequence, calibrations.c.kind == "")
+    connection.execute(left.values(kind="promoted"))
