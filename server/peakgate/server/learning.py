@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 
 from peakgate.calibration import Calibrator, Outcome
 from peakgate.calibration.calibrator import OUT_OF_ORDER
@@ -12,6 +13,7 @@ from peakgate.server.classing import Kind
 from peakgate.server.clock import MICROSECONDS, Clock
 from peakgate.server.groups import groups_json
 from peakgate.server.judge import Judge
+from peakgate.server.lease import LeaseKeeper
 from peakgate.server.lengths import at_length
 from peakgate.server.logs import Logger
 from peakgate.server.margin import Margin, margin_from
@@ -19,8 +21,9 @@ from peakgate.server.metrics import Metrics
 from peakgate.server.observe import NO_PEAKS, Observed, observe
 from peakgate.server.rebuild import NEAR, rebuilt
 from peakgate.server.store.base import Store
-from peakgate.server.store.records import Attempt, CalibrationRow, ObservationRow
+from peakgate.server.store.records import Attempt, CalibrationRow, Lease, ObservationRow
 from peakgate.server.subjects import observation_text
+from peakgate.server.versions import DAY_US, HISTORY_DAYS, kind_and_note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,27 +43,43 @@ Due = list[tuple[Attempt, Observed]]
 MOST_AT_ONCE = 500
 """Attempts that one transaction takes in: whoever writes beside it waits for a part of a second at most."""
 
+THIN_EVERY = 25
+"""Versions after which those that nobody goes back to are deleted: looking for them takes some 0.1 s with a year of kept ones."""
+
 
 class Learner:
-    """Learns from ended jobs and swaps the judge's snapshot.
+    """Learns from ended jobs, while this server is the one that writes, and swaps the judge's snapshot.
 
     Nothing is lost by a crash: an ended job that was not applied is found again, because the peaks and the events are in the
     store before they are acknowledged, and the mark of an applied one is committed together with the state it changed.
     """
 
     def __init__(
-        self, judge: Judge, store: Store, *, clock: Clock, settle_seconds: float, quiet_seconds: float, metrics: Metrics, log: Logger
+        self,
+        judge: Judge,
+        store: Store,
+        keeper: LeaseKeeper,
+        *,
+        clock: Clock,
+        settle_seconds: float,
+        quiet_seconds: float,
+        history_days: float = HISTORY_DAYS,
+        metrics: Metrics,
+        log: Logger,
     ) -> None:
         self._judge = judge
         self._store = store
+        self._keeper = keeper
+        self._history_us = int(history_days * DAY_US)
         self._clock = clock
         self._settle_us = int(settle_seconds * MICROSECONDS)
         self._quiet_us = int(quiet_seconds * MICROSECONDS)
         self._metrics = metrics
         self._log = log
         self._lock = asyncio.Lock()
-        self._sequence = self._shown = 0
+        self._sequence = self._shown = self._made_us = 0
         self._margin = Margin(Calibrator(epoch=judge.memory.version))
+        self._version = self._margin.version
         self._groups = self._margin.groups()
 
     async def load(self) -> None:
@@ -70,15 +89,29 @@ class Learner:
             self._show()
 
     async def learn(self, names: Collection[str] | None = None) -> tuple[Learned, ...]:
-        """Applies every ended job that was not applied yet (`names`: only of these predictions). Raises STORE_UNAVAILABLE."""
+        """Applies every ended job that was not applied yet (`names`: only of these predictions). Raises STORE_UNAVAILABLE.
+
+        Nothing while another server is the writer: that one finds it on the list of ended attempts.
+        """
+        lease = self._keeper.lease
+        if lease is None:
+            return ()
         async with self._lock:
             try:
-                learned = await asyncio.to_thread(self._learn, names)
+                learned = await asyncio.to_thread(self._learn, names, lease)
             finally:
                 self._show()
         for each in learned:
             self._report(each)
         return learned
+
+    @asynccontextmanager
+    async def paused(self) -> AsyncIterator[None]:
+        """Learns nothing inside; afterwards answers rest on the version that is active then. Raises STORE_UNAVAILABLE."""
+        async with self._lock:
+            yield
+            await asyncio.to_thread(self._load)
+            self._show()
 
     def _show(self) -> None:
         """Answers rest on what is in memory, also where that was read because another replica was first to learn."""
@@ -87,35 +120,38 @@ class Learner:
             self._swap()
 
     def _swap(self) -> None:
-        self._judge.swap(self._margin.calibrator.snapshot())
+        self._judge.swap(replace(self._margin.calibrator.snapshot(), version=self._version))
         self._metrics.series("peakgate_calibration_observations").set(sum(group.observations for group in self._groups))
         for group in self._groups:
             self._metrics.series("peakgate_calibration_margin_ratio", group=group.group).set(group.margin_ratio)
 
     def _load(self) -> None:
-        row = self._store.active_calibration()
-        if row is None or row.sequence == self._sequence:
+        if self._store.active_sequence() == self._sequence:
             return
-        self._margin = self._read(row.body)
+        row = self._store.active_calibration()
+        if row is None:
+            return
+        self._margin, self._version = self._read(row)
         self._margin.calibrator.snapshot()  # made here, off the event loop, and so are the groups
         self._groups = self._margin.groups()
-        self._sequence = row.sequence
+        self._sequence, self._made_us = row.sequence, row.created_us
 
-    def _read(self, body: str) -> Margin:
-        """The stored margin; one that this version cannot read is made again from what was observed, as far as that was kept."""
+    def _read(self, row: CalibrationRow) -> tuple[Margin, str]:
+        """The stored margin and its name; one that cannot be read is made again from what was observed, as far as that was kept."""
         epoch = self._judge.memory.version
         try:
-            margin = margin_from(body)
+            margin = margin_from(row.body)
         except ValueError as error:
             self._log.warning("calibration cannot be read", cause=str(error))
             again = rebuilt(self._store, 0, (), epoch=epoch)
-            return again.margin if again is not None else Margin(Calibrator(epoch=epoch))
+            return again.margin if again is not None else Margin(Calibrator(epoch=epoch)), row.version
         if margin.calibrator.epoch == epoch:
-            return margin
+            return margin, row.version
         self._log.warning("calibration of another memory model", found=margin.calibrator.epoch, want=epoch)
-        return Margin(Calibrator(epoch=epoch))
+        new = Margin(Calibrator(epoch=epoch))
+        return new, new.version
 
-    def _learn(self, names: Collection[str] | None) -> tuple[Learned, ...]:
+    def _learn(self, names: Collection[str] | None, lease: Lease) -> tuple[Learned, ...]:
         """One new version takes in all that is due."""
         due = [(attempt, self._observe(attempt)) for attempt in self._due(names)]
         unsettled_us = self._clock() - self._settle_us
@@ -126,7 +162,7 @@ class Learner:
         outcomes = [_learned(candidate, each) for _, each in due]
         if any(outcome.reason == OUT_OF_ORDER for outcome in outcomes):
             candidate, due, outcomes = self._with_late(candidate, due, outcomes, reach=None if names is None else NEAR)
-        return tuple(self._apply(due, outcomes, candidate) if due else ())
+        return tuple(self._apply(due, outcomes, candidate, lease) if due else ())
 
     def _with_late(self, candidate: Margin, due: Due, outcomes: list[Outcome], *, reach: int | None) -> tuple[Margin, Due, list[Outcome]]:
         """With rows that come late learned where they belong; what is too far back is left out, and waits for the next sweep."""
@@ -138,16 +174,18 @@ class Learner:
         names = [each.observation.prediction if each.observation is not None else "" for _, each in due]
         return again.margin, due, [again.outcomes.get(name, outcome) for name, outcome in zip(names, outcomes, strict=True)]
 
-    def _apply(self, due: Due, outcomes: Sequence[Outcome], candidate: Margin) -> list[Learned]:
-        """Commits what became of attempts with the margin that they changed. Empty when another replica was first, or has moved on: what is
-        left is found at the next call."""
+    def _apply(self, due: Due, outcomes: Sequence[Outcome], candidate: Margin, lease: Lease) -> list[Learned]:
+        """Commits what became of attempts with the margin that they changed. Empty when another replica is the writer, or has moved on:
+        what is left is found at the next call."""
         pairs = list(zip(due, outcomes, strict=True))
         rows = [self._observation_row(attempt, each, outcome) for (attempt, each), outcome in pairs]
         new = self._calibration_row(candidate) if candidate.version != self._margin.version else None
-        if not self._store.apply(rows, new, expected_sequence=self._sequence):
+        if not self._store.apply(rows, new, expected_sequence=self._sequence, lease=lease):
             return []
         if new is not None:
             self._load()
+            if self._sequence % THIN_EVERY == 0:
+                self._store.thin_calibrations(kept_from_us=self._clock() - self._history_us, lease=lease)
         return [
             Learned(attempt=attempt, observed_bytes=each.observed_bytes, outcome=outcome, kind=each.kind, source=each.source)
             for (attempt, each), outcome in pairs
@@ -193,16 +231,19 @@ class Learner:
         )
 
     def _calibration_row(self, margin: Margin) -> CalibrationRow:
-        groups = margin.groups()
+        groups, now_us = margin.groups(), self._clock()
+        kind, note = kind_and_note(self._margin.calibrator, margin.calibrator, before_us=self._made_us, now_us=now_us)
         return CalibrationRow(
             sequence=0,
             parent=self._sequence,
-            version=margin.version,
+            version=margin.calibrator.epoch,
             state="active",
-            created_us=self._clock(),
+            created_us=now_us,
             observations=sum(group.observations for group in groups),
             groups=groups_json(groups),
             body=margin.text(),
+            kind=kind,
+            note=note,
         )
 
     def _report(self, learned: Learned) -> None:

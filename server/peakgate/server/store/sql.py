@@ -6,17 +6,20 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Engine, select
 
-from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, predictions, retention
+from peakgate.server.store import attempts, calibrations, ended, events, history, leases, merging, observations, predictions, retention
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    EndedKey,
     EventRow,
+    Lease,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
     PredictionRow,
     StoredPrediction,
+    Switched,
 )
 from peakgate.server.store.session import Sessions
 
@@ -28,7 +31,8 @@ class SqlStore:
 
     def __init__(self, engine: Engine, *, shared: bool = False) -> None:
         self._sessions = Sessions(engine)
-        self.shared = shared or engine.dialect.name != "sqlite"
+        self._is_alone = engine.dialect.name == "sqlite"  # while it writes
+        self.shared = shared or not self._is_alone
 
     def ping(self) -> None:
         """Raises when the database is away."""
@@ -94,16 +98,39 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return attempts.due(connection, names=names, settled_before_us=settled_before_us, quiet_before_us=quiet_before_us)
 
+    def newest_ended(self, limit: int) -> Sequence[EndedKey]:
+        """Attempts on the list of ended ones, those whose end was told last."""
+        with self._sessions.reading() as connection:
+            return ended.newest(connection, limit)
+
+    def take_lease(self, holder: str, *, seconds: float, by_force: bool = False) -> int | None:
+        """Becomes, or stays, the calibration's one writer. Returns the fence; None while another one is."""
+        if self._is_alone:
+            return leases.NO_FENCE
+        with self._sessions.writing() as connection:
+            return leases.take(connection, holder, seconds=seconds, by_force=by_force)
+
+    def give_up_lease(self, holder: str) -> None:
+        """Is the writer no longer, if it was."""
+        if not self._is_alone:
+            with self._sessions.writing() as connection:
+                leases.give_up(connection, holder)
+
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""
         with self._sessions.reading() as connection:
             return calibrations.active(connection)
 
-    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
-        """Marks observations as applied and activates `new`, in one transaction. False: somebody else was first."""
+    def active_sequence(self) -> int:
+        """The place of the active version; 0 before anything was learned."""
+        with self._sessions.reading() as connection:
+            return calibrations.active_sequence(connection)
+
+    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int, lease: Lease) -> bool:
+        """Marks observations as applied and activates `new`, in one transaction. False: somebody else is the writer, or was first."""
         try:
             with self._sessions.writing() as connection:
-                return calibrations.apply(connection, rows, new, expected_sequence=expected_sequence)
+                return calibrations.apply(connection, rows, new, expected_sequence=expected_sequence, lease=lease)
         except calibrations.AppliedError:
             return False
 
@@ -122,20 +149,25 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return calibrations.taken_in(connection, after, model_version=model_version)
 
-    def calibration_before(self, sequence: int) -> CalibrationRow | None:
-        """The version that was made before another."""
+    def earlier_calibration(self, sequence: int) -> CalibrationRow | None:
+        """The version that an operator goes back to from another."""
         with self._sessions.reading() as connection:
-            return calibrations.before(connection, sequence)
+            return history.earlier(connection, sequence)
 
-    def calibrations(self, *, limit: int, before_sequence: int | None) -> Sequence[CalibrationRow]:
-        """Versions, newest first."""
+    def calibrations(self, *, limit: int, before_sequence: int | None, chosen_only: bool = False) -> Sequence[CalibrationRow]:
+        """Versions without their bodies, newest first. `chosen_only`: those that are kept for a reason, or in use."""
         with self._sessions.reading() as connection:
-            return calibrations.page(connection, limit=limit, before_sequence=before_sequence)
+            return calibrations.page(connection, limit=limit, before_sequence=before_sequence, chosen_only=chosen_only)
 
-    def promote(self, sequence: int) -> None:
-        """Makes a stored version the active one."""
+    def promote(self, sequence: int, *, note: str, lease: Lease) -> Switched | None:
+        """Makes a stored version the active one. None: somebody else is the writer."""
         with self._sessions.writing() as connection:
-            calibrations.promote(connection, sequence)
+            return history.promote(connection, sequence, note=note, lease=lease)
+
+    def thin_calibrations(self, *, kept_from_us: int, lease: Lease) -> int:
+        """Deletes versions that nobody goes back to; returns how many."""
+        with self._sessions.writing() as connection:
+            return history.thin(connection, kept_from_us=kept_from_us, lease=lease)
 
     def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
         """Observations that were kept out, newest first."""
