@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from peakgate.v1 import prediction_pb2 as peakgate_dot_v1_dot_prediction__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%peakgate/v1/calibration_service.proto\x12\x0bpeakgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cpeakgate/v1/prediction.proto\"\xd1\x01\n\x0b\x43\x61libration\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cobservations\x18\x04 \x01(\x03\x12-\n\x06groups\x18\x05 \x03(\x0b\x32\x1d.peakgate.v1.CalibrationGroup\x12,\n\x05trial\x18\x08 \x01(\x0b\x32\x1d.peakgate.v1.CalibrationTrial\"~\n\x10\x43\x61librationTrial\x12%\n\x05rules\x18\x01 \x03(\x0b\x32\x16.peakgate.v1.TrialRule\x12\x0c\n\x04rows\x18\x02 \x01(\x03\x12\x0e\n\x06misses\x18\x03 \x01(\x03\x12\x15\n\ractive_misses\x18\x04 \x01(\x03\x12\x0e\n\x06\x62\x65hind\x18\x05 \x01(\x08\"V\n\tTrialRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x66igure\x18\x02 \x01(\x01\x12\r\n\x05limit\x18\x03 \x01(\x01\x12\r\n\x05holds\x18\x04 \x01(\x08\x12\r\n\x05group\x18\x05 \x01(\t\"c\n\x10\x43\x61librationGroup\x12\r\n\x05group\x18\x01 \x01(\t\x12\x14\n\x0cobservations\x18\x02 \x01(\x03\x12\x14\n\x0cmargin_ratio\x18\x03 \x01(\x01\x12\x14\n\x0cmedian_ratio\x18\x04 \x01(\x01\"\xf1\x01\n\x16QuarantinedObservation\x12\x12\n\nprediction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x16\n\x0eobserved_bytes\x18\x04 \x01(\x03\x12\x17\n\x0fpredicted_bytes\x18\x05 \x01(\x03\x12\x33\n\x0fquarantine_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\x0bobservation\x18\x07 \x01(\x0b\x32\x18.peakgate.v1.Observation\x12\r\n\x05group\x18\x08 \x01(\t\"(\n\x15GetCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"G\n\x16GetCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"@\n\x17ListCalibrationsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"c\n\x18ListCalibrationsResponse\x12.\n\x0c\x63\x61librations\x18\x01 \x03(\x0b\x32\x18.peakgate.v1.Calibration\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\",\n\x19PromoteCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"K\n\x1aPromoteCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"\x1c\n\x1aRollbackCalibrationRequest\"L\n\x1bRollbackCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"]\n\x15ListQuarantineRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\r\n\x05group\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\"l\n\x16ListQuarantineResponse\x12\x39\n\x0cobservations\x18\x01 \x03(\x0b\x32#.peakgate.v1.QuarantinedObservation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"9\n\x18ShadowCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0c\n\x04stop\x18\x02 \x01(\x08\"J\n\x19ShadowCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"x\n\x19ReleaseObservationRequest\x12\x12\n\nprediction\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\x14\n\x07restart\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x0b\n\x03who\x18\x04 \x01(\t\x12\x0b\n\x03why\x18\x05 \x01(\tB\n\n\x08_restart\"h\n\x1aReleaseObservationResponse\x12-\n\x0bobservation\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Observation\x12\x1b\n\x13\x63\x61libration_version\x18\x02 \x01(\t2\xc7\x05\n\x12\x43\x61librationService\x12Y\n\x0eGetCalibration\x12\".peakgate.v1.GetCalibrationRequest\x1a#.peakgate.v1.GetCalibrationResponse\x12_\n\x10ListCalibrations\x12$.peakgate.v1.ListCalibrationsRequest\x1a%.peakgate.v1.ListCalibrationsResponse\x12\x65\n\x12PromoteCalibration\x12&.peakgate.v1.PromoteCalibrationRequest\x1a\'.peakgate.v1.PromoteCalibrationResponse\x12h\n\x13RollbackCalibration\x12\'.peakgate.v1.RollbackCalibrationRequest\x1a(.peakgate.v1.RollbackCalibrationResponse\x12Y\n\x0eListQuarantine\x12\".peakgate.v1.ListQuarantineRequest\x1a#.peakgate.v1.ListQuarantineResponse\x12\x62\n\x11ShadowCalibration\x12%.peakgate.v1.ShadowCalibrationRequest\x1a&.peakgate.v1.ShadowCalibrationResponse\x12\x65\n\x12ReleaseObservation\x12&.peakgate.v1.ReleaseObservationRequest\x1a\'.peakgate.v1.ReleaseObservationResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%peakgate/v1/calibration_service.proto\x12\x0bpeakgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cpeakgate/v1/prediction.proto\"\xae\x02\n\x0b\x43\x61libration\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cobservations\x18\x04 \x01(\x03\x12-\n\x06groups\x18\x05 \x03(\x0b\x32\x1d.peakgate.v1.CalibrationGroup\x12\x0c\n\x04kind\x18\x06 \x01(\t\x12\x0c\n\x04note\x18\x07 \x01(\t\x12,\n\x05trial\x18\x08 \x01(\x0b\x32\x1d.peakgate.v1.CalibrationTrial\x12-\n\x06levels\x18\t \x03(\x0b\x32\x1d.peakgate.v1.CalibrationLevel\x12\x10\n\x08\x64istrust\x18\n \x03(\t\"j\n\x10\x43\x61librationLevel\x12\r\n\x05level\x18\x01 \x01(\t\x12\x14\n\x0cobservations\x18\x02 \x01(\x03\x12\x0e\n\x06\x61larms\x18\x03 \x01(\x03\x12\x0f\n\x07\x61larmed\x18\x04 \x01(\x08\x12\x10\n\x08versions\x18\x05 \x03(\t\"~\n\x10\x43\x61librationTrial\x12%\n\x05rules\x18\x01 \x03(\x0b\x32\x16.peakgate.v1.TrialRule\x12\x0c\n\x04rows\x18\x02 \x01(\x03\x12\x0e\n\x06misses\x18\x03 \x01(\x03\x12\x15\n\ractive_misses\x18\x04 \x01(\x03\x12\x0e\n\x06\x62\x65hind\x18\x05 \x01(\x08\"V\n\tTrialRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x66igure\x18\x02 \x01(\x01\x12\r\n\x05limit\x18\x03 \x01(\x01\x12\r\n\x05holds\x18\x04 \x01(\x08\x12\r\n\x05group\x18\x05 \x01(\t\"c\n\x10\x43\x61librationGroup\x12\r\n\x05group\x18\x01 \x01(\t\x12\x14\n\x0cobservations\x18\x02 \x01(\x03\x12\x14\n\x0cmargin_ratio\x18\x03 \x01(\x01\x12\x14\n\x0cmedian_ratio\x18\x04 \x01(\x01\"\xf1\x01\n\x16QuarantinedObservation\x12\x12\n\nprediction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x16\n\x0eobserved_bytes\x18\x04 \x01(\x03\x12\x17\n\x0fpredicted_bytes\x18\x05 \x01(\x03\x12\x33\n\x0fquarantine_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\x0bobservation\x18\x07 \x01(\x0b\x32\x18.peakgate.v1.Observation\x12\r\n\x05group\x18\x08 \x01(\t\"(\n\x15GetCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"G\n\x16GetCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"U\n\x17ListCalibrationsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x13\n\x0b\x63hosen_only\x18\x03 \x01(\x08\"c\n\x18ListCalibrationsResponse\x12.\n\x0c\x63\x61librations\x18\x01 \x03(\x0b\x32\x18.peakgate.v1.Calibration\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"H\n\x19PromoteCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\n\n\x02\x62y\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"t\n\x1aPromoteCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\x12\x14\n\x0c\x66rom_version\x18\x02 \x01(\t\x12\x11\n\tset_aside\x18\x03 \x01(\x03\"8\n\x1aRollbackCalibrationRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\n\n\x02\x62y\x18\x02 \x01(\t\"u\n\x1bRollbackCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\x12\x14\n\x0c\x66rom_version\x18\x02 \x01(\t\x12\x11\n\tset_aside\x18\x03 \x01(\x03\"]\n\x15ListQuarantineRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\r\n\x05group\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\"l\n\x16ListQuarantineResponse\x12\x39\n\x0cobservations\x18\x01 \x03(\x0b\x32#.peakgate.v1.QuarantinedObservation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"9\n\x18ShadowCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0c\n\x04stop\x18\x02 \x01(\x08\"J\n\x19ShadowCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"x\n\x19ReleaseObservationRequest\x12\x12\n\nprediction\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\x14\n\x07restart\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x0b\n\x03who\x18\x04 \x01(\t\x12\x0b\n\x03why\x18\x05 \x01(\tB\n\n\x08_restart\"h\n\x1aReleaseObservationResponse\x12-\n\x0bobservation\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Observation\x12\x1b\n\x13\x63\x61libration_version\x18\x02 \x01(\t2\xc7\x05\n\x12\x43\x61librationService\x12Y\n\x0eGetCalibration\x12\".peakgate.v1.GetCalibrationRequest\x1a#.peakgate.v1.GetCalibrationResponse\x12_\n\x10ListCalibrations\x12$.peakgate.v1.ListCalibrationsRequest\x1a%.peakgate.v1.ListCalibrationsResponse\x12\x65\n\x12PromoteCalibration\x12&.peakgate.v1.PromoteCalibrationRequest\x1a\'.peakgate.v1.PromoteCalibrationResponse\x12h\n\x13RollbackCalibration\x12\'.peakgate.v1.RollbackCalibrationRequest\x1a(.peakgate.v1.RollbackCalibrationResponse\x12Y\n\x0eListQuarantine\x12\".peakgate.v1.ListQuarantineRequest\x1a#.peakgate.v1.ListQuarantineResponse\x12\x62\n\x11ShadowCalibration\x12%.peakgate.v1.ShadowCalibrationRequest\x1a&.peakgate.v1.ShadowCalibrationResponse\x12\x65\n\x12ReleaseObservation\x12&.peakgate.v1.ReleaseObservationRequest\x1a\'.peakgate.v1.ReleaseObservationResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,43 +34,45 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'peakgate.v1.calibration_ser
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_CALIBRATION']._serialized_start=118
-  _globals['_CALIBRATION']._serialized_end=327
-  _globals['_CALIBRATIONTRIAL']._serialized_start=329
-  _globals['_CALIBRATIONTRIAL']._serialized_end=455
-  _globals['_TRIALRULE']._serialized_start=457
-  _globals['_TRIALRULE']._serialized_end=543
-  _globals['_CALIBRATIONGROUP']._serialized_start=545
-  _globals['_CALIBRATIONGROUP']._serialized_end=644
-  _globals['_QUARANTINEDOBSERVATION']._serialized_start=647
-  _globals['_QUARANTINEDOBSERVATION']._serialized_end=888
-  _globals['_GETCALIBRATIONREQUEST']._serialized_start=890
-  _globals['_GETCALIBRATIONREQUEST']._serialized_end=930
-  _globals['_GETCALIBRATIONRESPONSE']._serialized_start=932
-  _globals['_GETCALIBRATIONRESPONSE']._serialized_end=1003
-  _globals['_LISTCALIBRATIONSREQUEST']._serialized_start=1005
-  _globals['_LISTCALIBRATIONSREQUEST']._serialized_end=1069
-  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_start=1071
-  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_end=1170
-  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_start=1172
-  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_end=1216
-  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_start=1218
-  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_end=1293
-  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_start=1295
-  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_end=1323
-  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_start=1325
-  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_end=1401
-  _globals['_LISTQUARANTINEREQUEST']._serialized_start=1403
-  _globals['_LISTQUARANTINEREQUEST']._serialized_end=1496
-  _globals['_LISTQUARANTINERESPONSE']._serialized_start=1498
-  _globals['_LISTQUARANTINERESPONSE']._serialized_end=1606
-  _globals['_SHADOWCALIBRATIONREQUEST']._serialized_start=1608
-  _globals['_SHADOWCALIBRATIONREQUEST']._serialized_end=1665
-  _globals['_SHADOWCALIBRATIONRESPONSE']._serialized_start=1667
-  _globals['_SHADOWCALIBRATIONRESPONSE']._serialized_end=1741
-  _globals['_RELEASEOBSERVATIONREQUEST']._serialized_start=1743
-  _globals['_RELEASEOBSERVATIONREQUEST']._serialized_end=1863
-  _globals['_RELEASEOBSERVATIONRESPONSE']._serialized_start=1865
-  _globals['_RELEASEOBSERVATIONRESPONSE']._serialized_end=1969
-  _globals['_CALIBRATIONSERVICE']._serialized_start=1972
-  _globals['_CALIBRATIONSERVICE']._serialized_end=2683
+  _globals['_CALIBRATION']._serialized_end=420
+  _globals['_CALIBRATIONLEVEL']._serialized_start=422
+  _globals['_CALIBRATIONLEVEL']._serialized_end=528
+  _globals['_CALIBRATIONTRIAL']._serialized_start=530
+  _globals['_CALIBRATIONTRIAL']._serialized_end=656
+  _globals['_TRIALRULE']._serialized_start=658
+  _globals['_TRIALRULE']._serialized_end=744
+  _globals['_CALIBRATIONGROUP']._serialized_start=746
+  _globals['_CALIBRATIONGROUP']._serialized_end=845
+  _globals['_QUARANTINEDOBSERVATION']._serialized_start=848
+  _globals['_QUARANTINEDOBSERVATION']._serialized_end=1089
+  _globals['_GETCALIBRATIONREQUEST']._serialized_start=1091
+  _globals['_GETCALIBRATIONREQUEST']._serialized_end=1131
+  _globals['_GETCALIBRATIONRESPONSE']._serialized_start=1133
+  _globals['_GETCALIBRATIONRESPONSE']._serialized_end=1204
+  _globals['_LISTCALIBRATIONSREQUEST']._serialized_start=1206
+  _globals['_LISTCALIBRATIONSREQUEST']._serialized_end=1291
+  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_start=1293
+  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_end=1392
+  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_start=1394
+  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_end=1466
+  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_start=1468
+  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_end=1584
+  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_start=1586
+  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_end=1642
+  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_start=1644
+  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_end=1761
+  _globals['_LISTQUARANTINEREQUEST']._serialized_start=1763
+  _globals['_LISTQUARANTINEREQUEST']._serialized_end=1856
+  _globals['_LISTQUARANTINERESPONSE']._serialized_start=1858
+  _globals['_LISTQUARANTINERESPONSE']._serialized_end=1966
+  _globals['_SHADOWCALIBRATIONREQUEST']._serialized_start=1968
+  _globals['_SHADOWCALIBRATIONREQUEST']._serialized_end=2025
+  _globals['_SHADOWCALIBRATIONRESPONSE']._serialized_start=2027
+  _globals['_SHADOWCALIBRATIONRESPONSE']._serialized_end=2101
+  _globals['_RELEASEOBSERVATIONREQUEST']._serialized_start=2103
+  _globals['_RELEASEOBSERVATIONREQUEST']._serialized_end=2223
+  _globals['_RELEASEOBSERVATIONRESPONSE']._serialized_start=2225
+  _globals['_RELEASEOBSERVATIONRESPONSE']._serialized_end=2329
+  _globals['_CALIBRATIONSERVICE']._serialized_start=2332
+  _globals['_CALIBRATIONSERVICE']._serialized_end=3043
 # @@protoc_insertion_point(module_scope)

@@ -31,13 +31,21 @@ class Calibration(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     OBSERVATIONS_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
     TRIAL_FIELD_NUMBER: _builtins.int
+    LEVELS_FIELD_NUMBER: _builtins.int
+    DISTRUST_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """Its version."""
     state: _builtins.str
     """active shadow retired."""
     observations: _builtins.int
     """Observations behind it."""
+    kind: _builtins.str
+    """daily alarm promoted: why it is kept; shadow: it learned beside the active one; empty: it is not kept for long."""
+    note: _builtins.str
+    """One line for a person: which level has moved, who switched to it or left it."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""
@@ -50,6 +58,14 @@ class Calibration(_message.Message):
     def trial(self) -> Global___CalibrationTrial:
         """What a shadow has shown so far, or had shown when it ended."""
 
+    @_builtins.property
+    def levels(self) -> _containers.RepeatedCompositeFieldContainer[Global___CalibrationLevel]:
+        """Its levels; only when one version is asked for."""
+
+    @_builtins.property
+    def distrust(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Upper-case words for why it is not trusted; only when one version is asked for."""
+
     def __init__(
         self,
         *,
@@ -58,15 +74,59 @@ class Calibration(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         observations: _builtins.int = ...,
         groups: _abc.Iterable[Global___CalibrationGroup] | None = ...,
+        kind: _builtins.str = ...,
+        note: _builtins.str = ...,
         trial: Global___CalibrationTrial | None = ...,
+        levels: _abc.Iterable[Global___CalibrationLevel] | None = ...,
+        distrust: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "trial", b"trial"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "groups", b"groups", "observations", b"observations", "state", b"state", "trial", b"trial", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "distrust", b"distrust", "groups", b"groups", "kind", b"kind", "levels", b"levels", "note", b"note", "observations", b"observations", "state", b"state", "trial", b"trial", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Calibration: _TypeAlias = Calibration  # noqa: Y015
+
+@_typing.final
+class CalibrationLevel(_message.Message):
+    """A framework or a group, and whether what its jobs need has moved."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEVEL_FIELD_NUMBER: _builtins.int
+    OBSERVATIONS_FIELD_NUMBER: _builtins.int
+    ALARMS_FIELD_NUMBER: _builtins.int
+    ALARMED_FIELD_NUMBER: _builtins.int
+    VERSIONS_FIELD_NUMBER: _builtins.int
+    level: _builtins.str
+    """`framework …` or `group …`."""
+    observations: _builtins.int
+    """Exact observations."""
+    alarms: _builtins.int
+    """Alarms since it was first seen: its jobs came to need more or less, or ran a version that it had not met."""
+    alarmed: _builtins.bool
+    """Whether an alarm is open: bounds are wider until the level has settled."""
+    @_builtins.property
+    def versions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Versions of torch and CUDA that it has met, the newest last."""
+
+    def __init__(
+        self,
+        *,
+        level: _builtins.str = ...,
+        observations: _builtins.int = ...,
+        alarms: _builtins.int = ...,
+        alarmed: _builtins.bool = ...,
+        versions: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarmed", b"alarmed", "alarms", b"alarms", "level", b"level", "observations", b"observations", "versions", b"versions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CalibrationLevel: _TypeAlias = CalibrationLevel  # noqa: Y015
 
 @_typing.final
 class CalibrationTrial(_message.Message):
@@ -288,19 +348,23 @@ class ListCalibrationsRequest(_message.Message):
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    CHOSEN_ONLY_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """At most so many; 0: 50; capped at 1000."""
     page_token: _builtins.str
     """From an earlier answer."""
+    chosen_only: _builtins.bool
+    """Only the active one, shadows, and those that are kept for a reason."""
     def __init__(
         self,
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        chosen_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chosen_only", b"chosen_only", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -341,16 +405,24 @@ class PromoteCalibrationRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     VERSION_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """The version."""
+    by: _builtins.str
+    """Who asks, for the history."""
+    reason: _builtins.str
+    """Why, for the history."""
     def __init__(
         self,
         *,
         version: _builtins.str = ...,
+        by: _builtins.str = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "reason", b"reason", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -363,6 +435,12 @@ class PromoteCalibrationResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CALIBRATION_FIELD_NUMBER: _builtins.int
+    FROM_VERSION_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
+    from_version: _builtins.str
+    """The version that was active before."""
+    set_aside: _builtins.int
+    """Observations that it had taken in and this one has not: they stay out until it is promoted again."""
     @_builtins.property
     def calibration(self) -> Global___Calibration:
         """The version."""
@@ -371,10 +449,12 @@ class PromoteCalibrationResponse(_message.Message):
         self,
         *,
         calibration: Global___Calibration | None = ...,
+        from_version: _builtins.str = ...,
+        set_aside: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "from_version", b"from_version", "set_aside", b"set_aside"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -386,12 +466,21 @@ class RollbackCalibrationRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    REASON_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """Why, for the history."""
+    by: _builtins.str
+    """Who asks, for the history."""
     def __init__(
         self,
+        *,
+        reason: _builtins.str = ...,
+        by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -404,6 +493,12 @@ class RollbackCalibrationResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CALIBRATION_FIELD_NUMBER: _builtins.int
+    FROM_VERSION_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
+    from_version: _builtins.str
+    """The version that was active before."""
+    set_aside: _builtins.int
+    """Observations that it had taken in and this one has not: they stay out until it is promoted again."""
     @_builtins.property
     def calibration(self) -> Global___Calibration:
         """The version."""
@@ -412,10 +507,12 @@ class RollbackCalibrationResponse(_message.Message):
         self,
         *,
         calibration: Global___Calibration | None = ...,
+        from_version: _builtins.str = ...,
+        set_aside: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "from_version", b"from_version", "set_aside", b"set_aside"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

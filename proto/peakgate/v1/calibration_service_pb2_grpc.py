@@ -98,7 +98,7 @@ class CalibrationServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RollbackCalibration(self, request, context):
-        """Goes back to the version that was active before.
+        """Goes back to the newest version before the active one that is kept for a reason, else to the one before it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -40,7 +40,7 @@ class CalibrationServiceStub:
     PromoteCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.PromoteCalibrationRequest, _calibration_service_pb2.PromoteCalibrationResponse]
     """Makes a version the active one."""
     RollbackCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.RollbackCalibrationRequest, _calibration_service_pb2.RollbackCalibrationResponse]
-    """Goes back to the version that was active before."""
+    """Goes back to the newest version before the active one that is kept for a reason, else to the one before it."""
     ListQuarantine: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ListQuarantineRequest, _calibration_service_pb2.ListQuarantineResponse]
     """Observations that were kept out, each with its reason."""
     ShadowCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ShadowCalibrationRequest, _calibration_service_pb2.ShadowCalibrationResponse]
@@ -60,7 +60,7 @@ class CalibrationServiceAsyncStub(CalibrationServiceStub):
     PromoteCalibration: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.PromoteCalibrationRequest, _calibration_service_pb2.PromoteCalibrationResponse]  # type: ignore[assignment]
     """Makes a version the active one."""
     RollbackCalibration: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.RollbackCalibrationRequest, _calibration_service_pb2.RollbackCalibrationResponse]  # type: ignore[assignment]
-    """Goes back to the version that was active before."""
+    """Goes back to the newest version before the active one that is kept for a reason, else to the one before it."""
     ListQuarantine: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ListQuarantineRequest, _calibration_service_pb2.ListQuarantineResponse]  # type: ignore[assignment]
     """Observations that were kept out, each with its reason."""
     ShadowCalibration: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ShadowCalibrationRequest, _calibration_service_pb2.ShadowCalibrationResponse]  # type: ignore[assignment]
@@ -101,7 +101,7 @@ class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _calibration_service_pb2.RollbackCalibrationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_calibration_service_pb2.RollbackCalibrationResponse, _abc.Awaitable[_calibration_service_pb2.RollbackCalibrationResponse]]:
-        """Goes back to the version that was active before."""
+        """Goes back to the newest version before the active one that is kept for a reason, else to the one before it."""
 
     @_abc_1.abstractmethod
     def ListQuarantine(

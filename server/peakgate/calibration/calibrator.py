@@ -62,6 +62,11 @@ class Calibrator:
         """Drift alarms since the start, of all levels."""
         return self._levels.alarms
 
+    @property
+    def moved(self) -> Mapping[str, str]:
+        """Levels that raised an alarm since this object was made or read, each with what the newest one was."""
+        return self._levels.moved()
+
     def learn(self, observation: Observation) -> Outcome:
         """Takes an observation in, or keeps it out and says why."""
         if refusal := judge_values(observation) or self._judge_order(observation):

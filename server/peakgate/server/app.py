@@ -116,6 +116,7 @@ async def _make_core(settings: Settings, metrics: PrometheusMetrics, log: Logger
         retention_hours=settings.retention_hours,
         settle_seconds=settings.settle_seconds,
         quiet_seconds=settings.quiet_seconds,
+        history_days=settings.calibration_history_days,
         retention=settings.retention(),
         seen=SeenRequests(known),
         promotes=settings.calibration_promotion == "auto",

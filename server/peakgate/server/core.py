@@ -14,9 +14,11 @@ from peakgate.server.calibration_service import CalibrationService
 from peakgate.server.catalog_service import CatalogService
 from peakgate.server.clock import MICROSECONDS, Clock, now_us
 from peakgate.server.errors import PeakgateError
+from peakgate.server.follow import LOOK_SECONDS, Follower
 from peakgate.server.interceptor import Guard
 from peakgate.server.judge import Judge
 from peakgate.server.learning import Learner
+from peakgate.server.lease import RENEW_SECONDS, LeaseKeeper
 from peakgate.server.limits import LARGEST_MESSAGE_BYTES
 from peakgate.server.logs import Logger
 from peakgate.server.memory import MemoryModel
@@ -29,13 +31,14 @@ from peakgate.server.service import PredictionService
 from peakgate.server.shadow_starter import ShadowStarter
 from peakgate.server.store.base import Store
 from peakgate.server.telemetry import TelemetryService
+from peakgate.server.versions import HISTORY_DAYS
 from peakgate.v1.calibration_service_pb2_grpc import add_CalibrationServiceServicer_to_server
 from peakgate.v1.catalog_service_pb2_grpc import add_CatalogServiceServicer_to_server
 from peakgate.v1.prediction_service_pb2_grpc import add_PredictionServiceServicer_to_server
 from peakgate.v1.telemetry_service_pb2_grpc import add_TelemetryServiceServicer_to_server
 
 SWEEP_SECONDS = 30.0
-"""Between looks for ended jobs that were not learned from, and for a calibration that another replica has moved on."""
+"""Between looks for ended jobs whose last rows are waited for no longer."""
 
 EXPIRE_SECONDS = 600.0
 """Between deletions of predictions that no job uses."""
@@ -58,6 +61,7 @@ class Core:
         retention_hours: float = 24.0,
         settle_seconds: float = 600.0,
         quiet_seconds: float = 0.0,
+        history_days: float = HISTORY_DAYS,
         retention: Retention = Retention(),  # noqa: B008 - it is frozen
         seen: SeenRequests | None = None,
         promotes: bool = True,
@@ -69,17 +73,21 @@ class Core:
         prior = Calibrator(epoch=memory.version).snapshot()
         self.judge = Judge(memory, prior, policy, cache_entries=cache_entries)
         self.audit = AuditQueue(store, limit=audit_queue_rows, metrics=metrics, log=log)
+        self.keeper = LeaseKeeper(store, metrics=metrics, log=log)
         self.learner = Learner(
             self.judge,
             store,
+            self.keeper,
             clock=clock,
             settle_seconds=settle_seconds,
             quiet_seconds=quiet_seconds,
+            history_days=history_days,
             metrics=metrics,
             log=log,
             promotes=promotes,
         )
         self.shadow_starter = ShadowStarter(self.learner, store, memory, coverage=policy.coverage, clock=clock, log=log)
+        self._follower = Follower(store, self.learner, self.keeper)
         self.predictor = Predictor(self.judge, store, self.audit, clock=clock, metrics=metrics, seen=seen)
         self._telemetry = TelemetryService(store, self.audit, self.learner, clock=clock, metrics=metrics, log=log)
         self._forgetter = Forgetter(store, retention, clock=clock, metrics=metrics)
@@ -97,7 +105,8 @@ class Core:
         server = grpc.aio.server(interceptors=(self._guard, *interceptors), options=(*limits, *options))
         add_PredictionServiceServicer_to_server(PredictionService(self.predictor), server)
         add_TelemetryServiceServicer_to_server(self._telemetry, server)
-        add_CalibrationServiceServicer_to_server(CalibrationService(self.judge, self.store, self.learner, self.shadow_starter), server)
+        service = CalibrationService(self.judge, self.store, self.learner, self.keeper, self.shadow_starter)
+        add_CalibrationServiceServicer_to_server(service, server)
         add_CatalogServiceServicer_to_server(CatalogService(), server)
         return server
 
@@ -105,9 +114,11 @@ class Core:
         """Reads the calibration, learns what a crash left over, and starts the background tasks. Raises STORE_UNAVAILABLE."""
         self.audit.start()
         if self.store.keeps:
-            await self.learner.load()
-            await self.learner.learn()
+            await self.keeper.keep()
+            await self._sweep()
             self._tasks = [
+                asyncio.create_task(self._every(RENEW_SECONDS, self._keep_lease), name="lease"),
+                asyncio.create_task(self._every(LOOK_SECONDS, self._follower.look), name="look"),
                 asyncio.create_task(self._every(SWEEP_SECONDS, self._sweep), name="sweep"),
                 asyncio.create_task(self._every(EXPIRE_SECONDS, self._expire), name="expire"),
                 asyncio.create_task(self._every(SWEEP_SECONDS, self.shadow_starter.retell, first=0.0), name="retell"),
@@ -124,6 +135,8 @@ class Core:
                 await task
         self.lost_predictions = await self.audit.stop(grace_seconds)
         self.predictor.close()
+        with suppress(PeakgateError):  # it ends by itself
+            await self.keeper.give_up()
         await asyncio.to_thread(self.store.close)
 
     async def _every(self, seconds: float, work: Callable[[], Coroutine[None, None, None]], *, first: float | None = None) -> None:
@@ -138,6 +151,10 @@ class Core:
                 self._log.warning("put off", work=work.__name__, cause=error.message)
             except Exception:  # noqa: BLE001 - a background task must outlive a defect; the log has it
                 self._log.exception("background task failed", work=work.__name__)
+
+    async def _keep_lease(self) -> None:
+        if await self.keeper.keep():
+            await self.learner.learn()
 
     async def _sweep(self) -> None:
         await self.learner.load()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from peakgate.calibration import Calibrator, Outcome
@@ -13,6 +14,7 @@ from peakgate.server.classing import Kind
 from peakgate.server.clock import MICROSECONDS, Clock
 from peakgate.server.groups import groups_json
 from peakgate.server.judge import Judge
+from peakgate.server.lease import LeaseKeeper
 from peakgate.server.lengths import at_length
 from peakgate.server.logs import Logger
 from peakgate.server.margin import History, Margin, is_of_other_keys, margin_from
@@ -22,8 +24,9 @@ from peakgate.server.rebuild import NEAR, rebuilt
 from peakgate.server.shadow import Shadow
 from peakgate.server.shadowing import Shadowing
 from peakgate.server.store.base import Store
-from peakgate.server.store.records import Attempt, CalibrationRow, ObservationRow
+from peakgate.server.store.records import Attempt, CalibrationRow, Lease, ObservationRow
 from peakgate.server.subjects import observation_text
+from peakgate.server.versions import DAY_US, HISTORY_DAYS, kind_and_note
 
 T = TypeVar("T")
 
@@ -45,9 +48,12 @@ Due = list[tuple[Attempt, Observed]]
 MOST_AT_ONCE = 500
 """Attempts that one transaction takes in: whoever writes beside it waits for a part of a second at most."""
 
+THIN_EVERY = 25
+"""Versions after which those that nobody goes back to are deleted: looking for them takes some 0.1 s with a year of kept ones."""
+
 
 class Learner:
-    """Learns from ended jobs and swaps the judge's snapshot.
+    """Learns from ended jobs, while this server is the one that writes, and swaps the judge's snapshot.
 
     Nothing is lost by a crash: an ended job that was not applied is found again, because the peaks and the events are in the
     store before they are acknowledged, and the mark of an applied one is committed together with the state it changed.
@@ -57,24 +63,29 @@ class Learner:
         self,
         judge: Judge,
         store: Store,
+        keeper: LeaseKeeper,
         *,
         clock: Clock,
         settle_seconds: float,
         quiet_seconds: float,
+        history_days: float = HISTORY_DAYS,
         metrics: Metrics,
         log: Logger,
         promotes: bool = True,
     ) -> None:
         self._judge = judge
         self._store = store
+        self._keeper = keeper
+        self._history_us = int(history_days * DAY_US)
         self._clock = clock
         self._settle_us = int(settle_seconds * MICROSECONDS)
         self._quiet_us = int(quiet_seconds * MICROSECONDS)
         self._metrics = metrics
         self._log = log
         self._lock = asyncio.Lock()
-        self._sequence = 0
+        self._sequence = self._made_us = 0
         self._margin = Margin(Calibrator(epoch=judge.memory.version))
+        self._version = self._margin.version
         self._groups = self._margin.groups()
         self.shadows = Shadowing(store, judge.memory, promotes=promotes, clock=clock, log=log)
         self._shown = 0, self.shadows.seen
@@ -88,6 +99,11 @@ class Learner:
     def sequence(self) -> int:
         """Its place in the store; 0: it has none."""
         return self._sequence
+
+    @property
+    def writes(self) -> bool:
+        """Whether this server is the one that learns."""
+        return self._keeper.lease is not None
 
     async def alone(self, work: Callable[[], T]) -> T:
         """Does work off the event loop under the newest calibration while nothing is learned, and shows what has come of it."""
@@ -111,15 +127,29 @@ class Learner:
             self._show()
 
     async def learn(self, names: Collection[str] | None = None) -> tuple[Learned, ...]:
-        """Applies every ended job that was not applied yet (`names`: only of these predictions). Raises STORE_UNAVAILABLE."""
+        """Applies every ended job that was not applied yet (`names`: only of these predictions). Raises STORE_UNAVAILABLE.
+
+        Nothing while another server is the writer: that one finds it on the list of ended attempts.
+        """
+        lease = self._keeper.lease
+        if lease is None:
+            return ()
         async with self._lock:
             try:
-                learned = await asyncio.to_thread(self._learn, names)
+                learned = await asyncio.to_thread(self._learn, names, lease)
             finally:
                 self._show()
         for each in learned:
             self._report(each)
         return learned
+
+    @asynccontextmanager
+    async def paused(self) -> AsyncIterator[None]:
+        """Learns nothing inside; afterwards answers rest on the version that is active then. Raises STORE_UNAVAILABLE."""
+        async with self._lock:
+            yield
+            await asyncio.to_thread(self._load)
+            self._show()
 
     def _show(self) -> None:
         """Answers rest on what is in memory, also where that was read because another replica was first to learn."""
@@ -129,22 +159,26 @@ class Learner:
             self._swap()
 
     def _swap(self) -> None:
-        self._judge.swap(self._margin.calibrator.snapshot(), self.shadows.snapshot)
+        self._judge.swap(replace(self._margin.calibrator.snapshot(), version=self._version), self.shadows.snapshot)
         self._metrics.series("peakgate_calibration_observations").set(sum(group.observations for group in self._groups))
         for group in self._groups:
             self._metrics.series("peakgate_calibration_margin_ratio", group=group.group).set(group.margin_ratio)
 
     def _load(self) -> None:
-        row = self._store.active_calibration()
-        if row is not None and row.sequence != self._sequence:
-            self._margin = self._read(row)
-            self._margin.calibrator.snapshot()  # made here, off the event loop, and so are the groups
-            self._groups = self._margin.groups()
-            self._sequence = row.sequence
+        if self._store.active_sequence() != self._sequence:
+            self._take(self._store.active_calibration())
         self.shadows.load(self._sequence)
 
-    def _read(self, row: CalibrationRow) -> Margin:
-        """The stored margin; one that this version cannot read is made again from what was observed, as far as that was kept.
+    def _take(self, row: CalibrationRow | None) -> None:
+        if row is None:
+            return
+        self._margin, self._version = self._read(row)
+        self._margin.calibrator.snapshot()  # made here, off the event loop, and so are the groups
+        self._groups = self._margin.groups()
+        self._sequence, self._made_us = row.sequence, row.created_us
+
+    def _read(self, row: CalibrationRow) -> tuple[Margin, str]:
+        """The stored margin and its name; one that cannot be read is made again from what was observed, as far as that was kept.
 
         What was learned under another memory model, or by other keys, does not hold: it begins anew, and wants its history.
         """
@@ -152,23 +186,23 @@ class Learner:
         anew = Margin(Calibrator(epoch=memory.version), history=History.WANTED)
         if is_of_other_keys(row.body):
             self._log.warning("calibration of another format", version=row.version)
-            return anew
+            return anew, anew.version
         try:
             margin = margin_from(row.body)
         except ValueError as error:
             self._log.warning("calibration cannot be read", cause=str(error))
             again = rebuilt(self._store, row.sequence, (), memory=memory)
-            return again.margin if again is not None else anew
+            return again.margin if again is not None else anew, row.version
         if margin.calibrator.epoch == memory.version:
-            return margin
+            return margin, row.version
         self._log.warning("calibration of another memory model", found=margin.calibrator.epoch, want=memory.version)
-        return anew
+        return anew, anew.version
 
     def _promote_if_shown(self) -> None:
         if self.shadows.promote_if_shown(self.row_of, self._sequence):
             self._load()
 
-    def _learn(self, names: Collection[str] | None) -> tuple[Learned, ...]:
+    def _learn(self, names: Collection[str] | None, lease: Lease) -> tuple[Learned, ...]:
         """One new version takes in all that is due."""
         due = [(attempt, self._observe(attempt)) for attempt in self._due(names)]
         unsettled_us = self._clock() - self._settle_us
@@ -182,7 +216,7 @@ class Learner:
         outcomes = [_learned(candidate, each, shadow) for _, each in due]
         if any(outcome.reason == OUT_OF_ORDER for outcome in outcomes):
             candidate, due, outcomes = self._with_late(candidate, due, outcomes, reach=None if names is None else NEAR)
-        learned = tuple(self._apply(due, outcomes, candidate, shadow) if due else ())
+        learned = tuple(self._apply(due, outcomes, candidate, lease, shadow) if due else ())
         self._promote_if_shown()
         return learned
 
@@ -196,16 +230,19 @@ class Learner:
         names = [each.observation.prediction if each.observation is not None else "" for _, each in due]
         return again.margin, due, [again.outcomes.get(name, outcome) for name, outcome in zip(names, outcomes, strict=True)]
 
-    def _apply(self, due: Due, outcomes: Sequence[Outcome], candidate: Margin, shadow: Shadow | None) -> list[Learned]:
-        """Commits what became of attempts with the margin that they changed. Empty when another replica was first, or has moved on: what is
-        left is found at the next call."""
+    def _apply(self, due: Due, outcomes: Sequence[Outcome], candidate: Margin, lease: Lease, shadow: Shadow | None) -> list[Learned]:
+        """Commits what became of attempts with the margin that they changed. Empty when another replica is the writer, or has moved on:
+        what is left is found at the next call."""
         pairs = list(zip(due, outcomes, strict=True))
         rows = [self._observation_row(attempt, each, outcome) for (attempt, each), outcome in pairs]
         new = self.row_of(candidate) if candidate.version != self._margin.version else None
-        if not self._store.apply(rows, new, expected_sequence=self._sequence, shadow=self.shadows.row(shadow) if new is not None else None):
+        beside = self.shadows.row(shadow) if new is not None else None
+        if not self._store.apply(rows, new, expected_sequence=self._sequence, lease=lease, shadow=beside):
             return []
         if new is not None:
             self._load()
+            if self._sequence % THIN_EVERY == 0:
+                self._store.thin_calibrations(kept_from_us=self._clock() - self._history_us, lease=lease)
         return [
             Learned(attempt=attempt, observed_bytes=each.observed_bytes, outcome=outcome, kind=each.kind, source=each.source)
             for (attempt, each), outcome in pairs
@@ -252,16 +289,19 @@ class Learner:
 
     def row_of(self, margin: Margin) -> CalibrationRow:
         """A margin as the active version that is made of the present one."""
-        groups = margin.groups()
+        groups, now_us = margin.groups(), self._clock()
+        kind, note = kind_and_note(self._margin.calibrator, margin.calibrator, before_us=self._made_us, now_us=now_us)
         return CalibrationRow(
             sequence=0,
             parent=self._sequence,
-            version=margin.version,
+            version=margin.calibrator.epoch,
             state="active",
-            created_us=self._clock(),
+            created_us=now_us,
             observations=sum(group.observations for group in groups),
             groups=groups_json(groups),
             body=margin.text(),
+            kind=kind,
+            note=note,
         )
 
     def _report(self, learned: Learned) -> None:

@@ -36,6 +36,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(kind="counter", name="peakgate_rows_deleted_total", help="Rows that were old enough to go, by table.", labels=("table",)),
     Metric(kind="counter", name="peakgate_observations_total", help="Ended jobs, by what became of them.", labels=("outcome",)),
     Metric(kind="gauge", name="peakgate_calibration_observations", help="Observations behind the active calibration."),
+    Metric(kind="gauge", name="peakgate_calibration_writer", help="1: this server is the one that learns; of several one is."),
     Metric(kind="gauge", name="peakgate_calibration_margin_ratio", help="Margin over the requirement, by group.", labels=("group",)),
     Metric(
         kind="counter",

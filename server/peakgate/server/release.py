@@ -59,7 +59,8 @@ class Releaser:
             raise PeakgateError("OBSERVATION_UNUSABLE", f"{row.prediction}: nothing can be learned of it all the same: {why}")
         note = f"released {row.prediction} (job {row.job}, {row.reason}) by {row.released_by or 'somebody'}: {row.released_why}"
         kept = replace(row, kind=Kind.EXACT if observation.exact else Kind.LOWER)
-        if not self._store.release(kept, replace(learner.row_of(again.margin), note=note), expected_sequence=learner.sequence):
+        new = learner.row_of(again.margin)
+        if not self._store.release(kept, replace(new, note="; ".join(filter(None, (note, new.note)))), expected_sequence=learner.sequence):
             text = f"{row.prediction}: it is not kept out any more, or a rollback has set it aside"
             raise PeakgateError("OBSERVATION_NOT_KEPT_OUT", text, hint="look at `peakgate calibration quarantine`, and ask again")
 

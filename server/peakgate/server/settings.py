@@ -12,6 +12,7 @@ from peakgate.server.card_order import by_preference, by_price
 from peakgate.server.policy import CAREFUL_COVERAGE, DEFAULT_COVERAGE, Policy
 from peakgate.server.retention import Retention
 from peakgate.server.site_models import load_site_models
+from peakgate.server.versions import HISTORY_DAYS
 
 
 def default_database_url() -> str:
@@ -47,6 +48,9 @@ class Settings(BaseSettings):
         default=30.0, gt=0, description="Days that peaks of an ended job are kept; what was made of them stays for good."
     )
     events_retention_days: float = Field(default=90.0, gt=0, description="Days that starts and ends of jobs are kept.")
+    calibration_history_days: float = Field(
+        default=HISTORY_DAYS, gt=0, description="Days that versions of the calibration are kept: daily ones, those of alarms and switches."
+    )
     quiet_seconds: float = Field(default=60.0, ge=0, description="Wait for another program of a job whose end nobody but agents told.")
     settle_seconds: float = Field(default=600.0, ge=0, description="Wait for the last peaks of a job whose other GPUs have ended.")
     audit_queue_rows: int = Field(default=10_000, ge=1, description="Predictions that may wait for the database.")

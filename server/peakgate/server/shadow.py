@@ -10,7 +10,7 @@ from peakgate.calibration.calibrator import OUT_OF_ORDER
 from peakgate.server.errors import field_error
 from peakgate.server.groups import groups_json
 from peakgate.server.margin import Margin, margin_from
-from peakgate.server.store.records import CalibrationRow
+from peakgate.server.store.records import SHADOW, CalibrationRow
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,5 +118,5 @@ def in_words(trial: Trial) -> str:
 
 def check_is_whole(row: CalibrationRow) -> None:
     """Raises FIELD_INVALID for a shadow that has ended: it has stopped somewhere between two versions, and nothing goes on from there."""
-    if row.state == "retired" and row.trial and row.kind != "promoted":
+    if row.state == "retired" and row.kind == SHADOW:
         raise field_error("version", f"{row.version} is a shadow that has ended; start one anew")

@@ -76,7 +76,12 @@ class ShadowStarter:
 
     async def retell(self) -> None:
         """Makes a shadow of everything that was observed, where the active calibration began anew without it. Once in a process."""
-        if self._has_retold or self._learner.margin.history is not History.WANTED or self._learner.shadows.current is not None:
+        if (
+            self._has_retold
+            or not self._learner.writes
+            or self._learner.margin.history is not History.WANTED
+            or self._learner.shadows.current is not None
+        ):
             return
         self._has_retold = True
         await asyncio.to_thread(self._store.end_shadow)  # one that this memory model cannot read
@@ -106,9 +111,13 @@ class ShadowStarter:
             raise PeakgateError("CALIBRATION_NOT_FOUND", "there is no shadow")
         return row
 
-    async def promote(self, shadow: str, *, why: str = "by hand") -> None:
-        """Makes the shadow of that name the active version, whatever its trial says. Raises CALIBRATION_NOT_FOUND."""
+    async def promote(self, shadow: str, *, why: str) -> str:
+        """Makes the shadow of that name the active version, whatever its trial says. Returns the name of the one that was active.
+
+        `why` follows its name in the note. Raises CALIBRATION_NOT_FOUND.
+        """
         learner = self._learner
+        before = await asyncio.to_thread(self._store.calibration_at, learner.sequence)
 
         def promoted() -> bool:
             found = learner.shadows.current
@@ -117,6 +126,7 @@ class ShadowStarter:
 
         if not await learner.alone(promoted):
             raise PeakgateError("CALIBRATION_NOT_FOUND", f"version: {shadow[:64]!r} is no shadow any more")
+        return before.version if before is not None else ""
 
     async def _start_of_everything(self, rows_needed: int, *, against: Snapshot | None = None) -> None:
         """`against`: a calibration that has seen none of it, beside which what is told is scored."""
@@ -160,7 +170,7 @@ class ShadowStarter:
     def _base(self, row: CalibrationRow | None, version: str) -> CalibrationRow:
         if row is None:
             text = f"version: {version[:64]!r} is not known"
-            raise PeakgateError("CALIBRATION_NOT_FOUND", text, hint="list the known ones with ListCalibrations")
+            raise PeakgateError("CALIBRATION_NOT_FOUND", text, hint="list the known ones with `peakgate calibration list --all`")
         if row.state != "retired":
             raise field_error("version", f"{version} is the {row.state} version; name an earlier one, or none")
         check_is_whole(row)

@@ -13,7 +13,7 @@ from peakgate.server.memory import MemoryModel
 from peakgate.server.retell import Teller
 from peakgate.server.shadow import Shadow, in_words, shadow_from
 from peakgate.server.store.base import Store
-from peakgate.server.store.records import CalibrationRow
+from peakgate.server.store.records import PROMOTED, CalibrationRow
 
 RowOf = Callable[[Margin], CalibrationRow]
 """A margin as the active version that it is to become."""
@@ -80,7 +80,7 @@ class Shadowing:
         shadow = self.current
         if not self._promotes or shadow is None or shadow.behind or not shadow.trial.passed:
             return False
-        return self.promote(row_of, active_sequence, why=f"by its trial: {in_words(shadow.trial)}")
+        return self.promote(row_of, active_sequence, why=f" by its trial: {in_words(shadow.trial)}")
 
     def promote(self, row_of: RowOf, active_sequence: int, *, why: str) -> bool:
         """Makes the shadow the active version. False when somebody else was first."""
@@ -88,9 +88,7 @@ class Shadowing:
         if shadow is None:
             return False
         self.catch_up(active_sequence)
-        new = replace(
-            row_of(self.current.margin if self.current else shadow.margin), kind="promoted", note=f"{shadow.version} promoted {why}"
-        )
+        new = replace(row_of(self.current.margin if self.current else shadow.margin), kind=PROMOTED, note=f"{shadow.version} promoted{why}")
         done = self._store.promote_shadow(shadow.sequence, new, expected_sequence=active_sequence)
         if done:
             self._log.info("shadow promoted", shadow=shadow.version, why=why)

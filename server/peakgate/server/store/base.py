@@ -9,13 +9,16 @@ from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    EndedKey,
     EventRow,
     KeptOut,
+    Lease,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
     PredictionRow,
     StoredPrediction,
+    Switched,
     ToldRow,
 )
 
@@ -67,15 +70,33 @@ class Store(Protocol):
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
 
+    def newest_ended(self, limit: int) -> Sequence[EndedKey]:
+        """Attempts on the list of ended ones, those whose end was told last."""
+
+    def take_lease(self, holder: str, *, seconds: float, by_force: bool = False) -> int | None:
+        """Becomes, or stays, the calibration's one writer. Returns the fence; None while another one is."""
+
+    def give_up_lease(self, holder: str) -> None:
+        """Is the writer no longer, if it was."""
+
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""
 
+    def active_sequence(self) -> int:
+        """The place of the active version; 0 before anything was learned."""
+
     def apply(
-        self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int, shadow: CalibrationRow | None = None
+        self,
+        rows: Sequence[ObservationRow],
+        new: CalibrationRow | None,
+        *,
+        expected_sequence: int,
+        lease: Lease,
+        shadow: CalibrationRow | None = None,
     ) -> bool:
         """Marks observations as applied and activates `new`, in one transaction, with what the shadow has become beside it.
 
-        False: somebody else was first.
+        False: somebody else is the writer, or was first.
         """
 
     def calibration(self, version: str) -> CalibrationRow | None:
@@ -90,14 +111,17 @@ class Store(Protocol):
     def told_of(self, ranges: Sequence[tuple[int, int]], *, after: int = 0) -> Sequence[ToldRow]:
         """What the versions of these ranges of sequences were told after the version `after`, in no order."""
 
-    def calibration_before(self, sequence: int) -> CalibrationRow | None:
-        """The version that was made before another."""
+    def earlier_calibration(self, sequence: int) -> CalibrationRow | None:
+        """The version that an operator goes back to from another."""
 
-    def calibrations(self, *, limit: int, before_sequence: int | None) -> Sequence[CalibrationRow]:
-        """Versions, newest first."""
+    def calibrations(self, *, limit: int, before_sequence: int | None, chosen_only: bool = False) -> Sequence[CalibrationRow]:
+        """Versions without their bodies, newest first. `chosen_only`: those that are kept for a reason, or in use."""
 
-    def promote(self, sequence: int) -> None:
-        """Makes a stored version the active one."""
+    def promote(self, sequence: int, *, note: str, lease: Lease) -> Switched | None:
+        """Makes a stored version the active one. None: somebody else is the writer."""
+
+    def thin_calibrations(self, *, kept_from_us: int, lease: Lease) -> int:
+        """Deletes versions that nobody goes back to; returns how many."""
 
     def kept_out(self, *, limit: int, offset: int, group: str = "", reason: str = "") -> Sequence[KeptOut]:
         """Observations that were kept out, newest first: of a group, with a reason word, where one is named."""

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, literal, or_, select, update
 
-from peakgate.server.store import ended, lines
+from peakgate.server.store import ended, leases
 from peakgate.server.store.observations import observation_of
 from peakgate.server.store.postgresql import Lock, take
-from peakgate.server.store.records import CalibrationRow, KeptOut, ObservationRow
+from peakgate.server.store.records import CalibrationRow, KeptOut, Lease, ObservationRow
 from peakgate.server.store.session import insert_once
 from peakgate.server.store.tables import calibrations, observations, predictions
 
-VERSIONS_KEPT = 100
-"""Versions that can be gone back to: some 400 KB each with a full pool of 2000 rows."""
-
-
-LIVE = ("active", "shadow")
-"""States of versions that are in use, however old they are."""
+_ALL_BUT_BODY = [column for column in calibrations.c if column.name != "body"]
+"""Of a list: a body has some 400 KB."""
 
 
 def active(connection: Connection) -> CalibrationRow | None:
@@ -29,15 +25,26 @@ def active(connection: Connection) -> CalibrationRow | None:
     return _calibration(row) if row is not None else None
 
 
+def active_sequence(connection: Connection) -> int:
+    """Place of the active version; 0 before anything was learned. The newest is looked at first, and mostly is the one."""
+    query = select(calibrations.c.sequence).where(calibrations.c.state == "active").order_by(calibrations.c.sequence.desc()).limit(1)
+    return connection.execute(query).scalar() or 0
+
+
 class AppliedError(Exception):
     """An observation was applied before: nothing of the transaction may stay."""
 
 
-def apply(connection: Connection, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+def apply(
+    connection: Connection, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int, lease: Lease
+) -> bool:
     """Marks observations as applied and makes `new` the active version (None: none of them changed it).
 
-    False, with nothing written, when another replica has moved the calibration on. Raises AppliedError when one was applied before.
+    False, with nothing written, when another replica is the writer, or has moved the calibration on. Raises AppliedError when an
+    observation was applied before.
     """
+    if not leases.holds(connection, lease):
+        return False
     if new is not None:
         take(connection, Lock.CALIBRATION)
     if new is not None and active_sequence(connection) != expected_sequence:
@@ -51,23 +58,12 @@ def apply(connection: Connection, rows: Sequence[ObservationRow], new: Calibrati
 
 
 def add(connection: Connection, new: CalibrationRow) -> int:
-    """Stores a version as the active one and forgets the oldest. Returns its sequence."""
-    _retire(connection)
-    values = {name: value for name, value in asdict(new).items() if name != "sequence"}
-    key = connection.execute(insert(calibrations), values).inserted_primary_key
-    sequence = int(key[0]) if key is not None else 0
-    columns = calibrations.c
-    oldest = (columns.sequence <= sequence - VERSIONS_KEPT, columns.state.not_in(LIVE), columns.sequence.not_in(lines.edges(connection)))
-    connection.execute(delete(calibrations).where(*oldest))
+    """Stores a version, as `epoch.sequence`, which no other one is ever called. Returns its sequence."""
+    if new.state == "active":
+        retire(connection)
+    sequence = _next_sequence(connection)
+    connection.execute(insert(calibrations), asdict(new) | {"sequence": sequence, "version": f"{new.version}.{sequence}"})
     return sequence
-
-
-def promote(connection: Connection, sequence: int) -> None:
-    """Makes a stored version the active one, and sets aside what was observed since its line parted from the one that was."""
-    take(connection, Lock.CALIBRATION)
-    _retire(connection)
-    connection.execute(update(calibrations).where(calibrations.c.sequence == sequence).values(state="active"))
-    lines.set_aside(connection, sequence)
 
 
 def at(connection: Connection, sequence: int) -> CalibrationRow | None:
@@ -77,27 +73,20 @@ def at(connection: Connection, sequence: int) -> CalibrationRow | None:
 
 
 def by_version(connection: Connection, version: str) -> CalibrationRow | None:
-    """The newest row of a version."""
+    """A version by its name; of those that an earlier release named alike the newest."""
     query = select(calibrations).where(calibrations.c.version == version).order_by(calibrations.c.sequence.desc()).limit(1)
     row = connection.execute(query).first()
     return _calibration(row) if row is not None else None
 
 
-def before(connection: Connection, sequence: int) -> CalibrationRow | None:
-    """The version that was made before the one at `sequence`, and was no shadow that came to nothing."""
-    columns = calibrations.c
-    is_whole = or_(columns.trial == "", columns.kind == "promoted")
-    query = select(calibrations).where(columns.sequence < sequence, is_whole).order_by(calibrations.c.sequence.desc()).limit(1)
-    row = connection.execute(query).first()
-    return _calibration(row) if row is not None else None
-
-
-def page(connection: Connection, *, limit: int, before_sequence: int | None) -> list[CalibrationRow]:
-    """Versions, newest first."""
-    query = select(calibrations).order_by(calibrations.c.sequence.desc()).limit(limit)
+def page(connection: Connection, *, limit: int, before_sequence: int | None, chosen_only: bool = False) -> list[CalibrationRow]:
+    """Versions without their bodies, newest first. `chosen_only`: those that are kept for a reason, or in use."""
+    query = select(*_ALL_BUT_BODY, literal("").label("body")).order_by(calibrations.c.sequence.desc()).limit(limit)
     if before_sequence is not None:
         query = query.where(calibrations.c.sequence < before_sequence)
-    return [_calibration(row) for row in connection.execute(query)]
+    if chosen_only:
+        query = query.where(or_(calibrations.c.state != "retired", calibrations.c.kind != ""))
+    return [CalibrationRow(**row._mapping) for row in connection.execute(query)]  # noqa: SLF001 - as below
 
 
 def kept_out(connection: Connection, *, limit: int, offset: int, group: str = "", reason: str = "") -> list[KeptOut]:
@@ -114,14 +103,16 @@ def _wanted(column: ColumnElement[str], word: str) -> tuple[ColumnElement[bool],
     return (column == word,) if word else ()
 
 
-def active_sequence(connection: Connection) -> int:
-    """Place of the active version; 0: there is none."""
-    newest = select(func.coalesce(func.max(calibrations.c.sequence), 0)).where(calibrations.c.state == "active")
-    return int(connection.execute(newest).scalar_one())
-
-
-def _retire(connection: Connection) -> None:
+def retire(connection: Connection) -> None:
+    """No version is active any more."""
     connection.execute(update(calibrations).where(calibrations.c.state == "active").values(state="retired"))
+
+
+def _next_sequence(connection: Connection) -> int:
+    """On SQLite whoever writes is alone, and the newest version is never deleted (history.py)."""
+    if connection.dialect.name == "postgresql":
+        return int(connection.execute(select(func.nextval(func.pg_get_serial_sequence("calibrations", "sequence")))).scalar_one())
+    return int(connection.execute(select(func.coalesce(func.max(calibrations.c.sequence), 0) + 1)).scalar_one())
 
 
 def _calibration(row: Row[tuple[object, ...]]) -> CalibrationRow:

@@ -59,13 +59,17 @@ def belongs(ranges: Sequence[Range]) -> ColumnElement[bool]:
     return or_(_in(ranges), older)
 
 
-def set_aside(connection: Connection, sequence: int) -> None:
-    """What the line of a version did not take in counts no more, and what it took in counts again; what is older stays as it is."""
+def set_aside(connection: Connection, sequence: int) -> int:
+    """What the line of a version did not take in counts no more, and what it took in counts again; what is older stays as it is.
+
+    Returns how many observations were set aside.
+    """
     ranges = ranges_of(connection, sequence)
     since = observations.c.sequence >= min((first for first, _ in ranges), default=OPEN)
     of_line = _in(ranges)
-    connection.execute(update(observations).where(since, ~of_line, observations.c.aside == 0).values(aside=1))
+    aside = connection.execute(update(observations).where(since, ~of_line, observations.c.aside == 0).values(aside=1))
     connection.execute(update(observations).where(since, of_line, observations.c.aside == 1).values(aside=0))
+    return aside.rowcount
 
 
 def _in(ranges: Sequence[Range]) -> ColumnElement[bool]:

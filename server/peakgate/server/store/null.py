@@ -10,13 +10,16 @@ from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    EndedKey,
     EventRow,
     KeptOut,
+    Lease,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
     PredictionRow,
     StoredPrediction,
+    Switched,
     ToldRow,
 )
 
@@ -72,12 +75,33 @@ class NullStore:
         """None."""
         return ()
 
+    def newest_ended(self, limit: int) -> Sequence[EndedKey]:
+        """None."""
+        return ()
+
+    def take_lease(self, holder: str, *, seconds: float, by_force: bool = False) -> int | None:
+        """There is nothing to write."""
+        return None
+
+    def give_up_lease(self, holder: str) -> None:
+        """It never was."""
+
     def active_calibration(self) -> CalibrationRow | None:
         """None: the prior holds."""
         return None
 
+    def active_sequence(self) -> int:
+        """None."""
+        return 0
+
     def apply(
-        self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int, shadow: CalibrationRow | None = None
+        self,
+        rows: Sequence[ObservationRow],
+        new: CalibrationRow | None,
+        *,
+        expected_sequence: int,
+        lease: Lease,
+        shadow: CalibrationRow | None = None,
     ) -> bool:
         """Nothing is learned."""
         return False
@@ -98,16 +122,21 @@ class NullStore:
         """Nothing."""
         return ()
 
-    def calibration_before(self, sequence: int) -> CalibrationRow | None:
+    def earlier_calibration(self, sequence: int) -> CalibrationRow | None:
         """Never known."""
         return None
 
-    def calibrations(self, *, limit: int, before_sequence: int | None) -> Sequence[CalibrationRow]:
+    def calibrations(self, *, limit: int, before_sequence: int | None, chosen_only: bool = False) -> Sequence[CalibrationRow]:
         """None."""
         return ()
 
-    def promote(self, sequence: int) -> None:
+    def promote(self, sequence: int, *, note: str, lease: Lease) -> Switched | None:
         """Nothing to promote."""
+        return None
+
+    def thin_calibrations(self, *, kept_from_us: int, lease: Lease) -> int:
+        """Nothing to delete."""
+        return 0
 
     def kept_out(self, *, limit: int, offset: int, group: str = "", reason: str = "") -> Sequence[KeptOut]:
         """None."""

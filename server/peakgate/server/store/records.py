@@ -238,10 +238,17 @@ class ToldRow:
     longest_sequence: int
 
 
+DAILY, ALARM, PROMOTED = "daily", "alarm", "promoted"
+KEPT_KINDS = (DAILY, ALARM, PROMOTED)
+SHADOW = "shadow"
+"""Kind of a version that learned beside the active one, also when it has ended: it is no place to go back to."""
+"""Why a version is kept: the first of a day, one after which a level had moved, one that an operator switched to or left."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRow:
-    """One version of the calibration. `groups` and `body` are JSON; `sequence` is 0 before it is stored, `parent` that of the version
-    that it was made from (0: none)."""
+    """One version of the calibration. `groups` and `body` are JSON (a body is left out of lists); `parent` is the sequence of the version
+    that it was made from (0: none). Before it is stored `sequence` is 0 and `version` the epoch, from which the store makes its name."""
 
     sequence: int
     parent: int = 0
@@ -252,8 +259,28 @@ class CalibrationRow:
     groups: str
     body: str
     kind: str = ""
-    """daily, alarm or promoted: why it is kept; empty: it is not kept for long."""
+    """One of KEPT_KINDS: why it is kept; empty: it is not kept for long."""
     note: str = ""
     """One line for a person."""
     trial: str = ""
     """What a shadow version has shown so far, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What a writer shows: its name among the replicas, and the fence with which it was let in."""
+
+    holder: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switched:
+    """Name of the version that was active before (empty: none was), and how many observations were set aside."""
+
+    before: str
+    set_aside: int = 0
+
+
+EndedKey = tuple[str, str, int, int]
+"""Of an attempt on the list of ended ones: prediction, job, restart, and when its end was last told."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, select, update
 
 from peakgate.server.store import lines
 from peakgate.server.store.calibrations import active_sequence, add, at
 from peakgate.server.store.postgresql import Lock, take
-from peakgate.server.store.records import CalibrationRow
+from peakgate.server.store.records import PROMOTED, SHADOW, CalibrationRow
 from peakgate.server.store.tables import calibrations
 
 _IS_SHADOW = calibrations.c.state == "shadow"
@@ -29,8 +29,7 @@ def current(connection: Connection) -> CalibrationRow | None:
 def start(connection: Connection, new: CalibrationRow, *, base: int, expected_sequence: int) -> bool:
     """Stores a shadow that was made from version `base` (0: from everything), beside the active version `expected_sequence`.
 
-    Its name is that of its epoch with its place, which no other version has. False, with nothing written, when there is a shadow, or
-    another version is active.
+    False, with nothing written, when there is a shadow, or another version is active.
     """
     take(connection, Lock.CALIBRATION)
     if place(connection) or active_sequence(connection) != expected_sequence:
@@ -39,13 +38,7 @@ def start(connection: Connection, new: CalibrationRow, *, base: int, expected_se
     ranges = [since, *lines.ranges_of(connection, base)] if base else [(1, lines.OPEN)]
     more = {"ranges": ranges, "edges": [base, expected_sequence] if base else [], "known": expected_sequence}
     trial = json.dumps(json.loads(new.trial) | more)
-    values = asdict(replace(new, state="shadow", parent=base, trial=trial))
-    key = connection.execute(
-        insert(calibrations), {name: value for name, value in values.items() if name != "sequence"}
-    ).inserted_primary_key
-    sequence = int(key[0]) if key is not None else 0
-    named = update(calibrations).where(calibrations.c.sequence == sequence)
-    connection.execute(named.values(version=f"{new.version}.shadow-{sequence}"))
+    add(connection, replace(new, state="shadow", kind=SHADOW, parent=0, trial=trial))
     return True
 
 
@@ -93,4 +86,4 @@ def promote(connection: Connection, shadow: int, new: CalibrationRow, *, expecte
 def _leave(connection: Connection, sequence: int) -> None:
     """The version that was active is one to go back to."""
     left = update(calibrations).where(calibrations.c.sequence == sequence, calibrations.c.kind == "")
-    connection.execute(left.values(kind="promoted"))
+    connection.execute(left.values(kind=PROMOTED))

@@ -11,6 +11,8 @@ from peakgate.server.store import (
     calibrations,
     ended,
     events,
+    history,
+    leases,
     lines,
     merging,
     observations,
@@ -24,13 +26,16 @@ from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    EndedKey,
     EventRow,
     KeptOut,
+    Lease,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
     PredictionRow,
     StoredPrediction,
+    Switched,
     ToldRow,
 )
 from peakgate.server.store.session import Sessions
@@ -43,7 +48,8 @@ class SqlStore:
 
     def __init__(self, engine: Engine, *, shared: bool = False) -> None:
         self._sessions = Sessions(engine)
-        self.shared = shared or engine.dialect.name != "sqlite"
+        self._is_alone = engine.dialect.name == "sqlite"  # while it writes
+        self.shared = shared or not self._is_alone
 
     def ping(self) -> None:
         """Raises when the database is away."""
@@ -109,18 +115,47 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return attempts.due(connection, names=names, settled_before_us=settled_before_us, quiet_before_us=quiet_before_us)
 
+    def newest_ended(self, limit: int) -> Sequence[EndedKey]:
+        """Attempts on the list of ended ones, those whose end was told last."""
+        with self._sessions.reading() as connection:
+            return ended.newest(connection, limit)
+
+    def take_lease(self, holder: str, *, seconds: float, by_force: bool = False) -> int | None:
+        """Becomes, or stays, the calibration's one writer. Returns the fence; None while another one is."""
+        if self._is_alone:
+            return leases.NO_FENCE
+        with self._sessions.writing() as connection:
+            return leases.take(connection, holder, seconds=seconds, by_force=by_force)
+
+    def give_up_lease(self, holder: str) -> None:
+        """Is the writer no longer, if it was."""
+        if not self._is_alone:
+            with self._sessions.writing() as connection:
+                leases.give_up(connection, holder)
+
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""
         with self._sessions.reading() as connection:
             return calibrations.active(connection)
 
+    def active_sequence(self) -> int:
+        """The place of the active version; 0 before anything was learned."""
+        with self._sessions.reading() as connection:
+            return calibrations.active_sequence(connection)
+
     def apply(
-        self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int, shadow: CalibrationRow | None = None
+        self,
+        rows: Sequence[ObservationRow],
+        new: CalibrationRow | None,
+        *,
+        expected_sequence: int,
+        lease: Lease,
+        shadow: CalibrationRow | None = None,
     ) -> bool:
-        """Marks observations as applied and activates `new`, in one transaction. False: somebody else was first."""
+        """Marks observations as applied and activates `new`, in one transaction. False: somebody else is the writer, or was first."""
         try:
             with self._sessions.writing() as connection:
-                applied = calibrations.apply(connection, rows, new, expected_sequence=expected_sequence)
+                applied = calibrations.apply(connection, rows, new, expected_sequence=expected_sequence, lease=lease)
                 if applied and shadow is not None:
                     shadows.keep(connection, shadow, known=calibrations.active_sequence(connection))
                 return applied
@@ -147,21 +182,25 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return told.of_ranges(connection, ranges, after=after)
 
-    def calibration_before(self, sequence: int) -> CalibrationRow | None:
-        """The version that was made before another."""
+    def earlier_calibration(self, sequence: int) -> CalibrationRow | None:
+        """The version that an operator goes back to from another."""
         with self._sessions.reading() as connection:
-            return calibrations.before(connection, sequence)
+            return history.earlier(connection, sequence)
 
-    def calibrations(self, *, limit: int, before_sequence: int | None) -> Sequence[CalibrationRow]:
-        """Versions, newest first."""
+    def calibrations(self, *, limit: int, before_sequence: int | None, chosen_only: bool = False) -> Sequence[CalibrationRow]:
+        """Versions without their bodies, newest first. `chosen_only`: those that are kept for a reason, or in use."""
         with self._sessions.reading() as connection:
-            return calibrations.page(connection, limit=limit, before_sequence=before_sequence)
+            return calibrations.page(connection, limit=limit, before_sequence=before_sequence, chosen_only=chosen_only)
 
-    def promote(self, sequence: int) -> None:
-        """Makes a stored version the active one."""
+    def promote(self, sequence: int, *, note: str, lease: Lease) -> Switched | None:
+        """Makes a stored version the active one. None: somebody else is the writer."""
         with self._sessions.writing() as connection:
-            shadows.end(connection)  # it was compared with another version
-            calibrations.promote(connection, sequence)
+            return history.promote(connection, sequence, note=note, lease=lease)
+
+    def thin_calibrations(self, *, kept_from_us: int, lease: Lease) -> int:
+        """Deletes versions that nobody goes back to; returns how many."""
+        with self._sessions.writing() as connection:
+            return history.thin(connection, kept_from_us=kept_from_us, lease=lease)
 
     def kept_out(self, *, limit: int, offset: int, group: str = "", reason: str = "") -> Sequence[KeptOut]:
         """Observations that were kept out, newest first: of a group, with a reason word, where one is named."""
