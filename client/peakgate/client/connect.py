@@ -12,15 +12,17 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import Queue
 from threading import Thread
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import grpc
 
+from peakgate.client.calibrations import Calibrations
+from peakgate.client.calling import called as _called
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
 from peakgate.v1.catalog_service_pb2 import (
     GetJobSchemaRequest,
@@ -70,17 +72,18 @@ _RETRY_POLICY = {
                 "backoffMultiplier": 2,
                 "retryableStatusCodes": ["UNAVAILABLE"],
             },
-        }
+        },
+        {"name": [{"service": "peakgate.v1.CalibrationService", "method": "RollbackCalibration"}]},
     ]
 }
-"""gRFC A6; repeats are safe because Predict has a request id and the other calls change nothing."""
+"""gRFC A6; repeats are safe because Predict has a request id and the other calls change nothing a second time. A rollback would: it is
+not repeated."""
 
 _OPTIONS = (
     ("grpc.service_config", json.dumps(_RETRY_POLICY)),
     ("grpc.max_receive_message_length", 16 * 2**20),
 )
 
-_Answer = TypeVar("_Answer")
 Outcome: TypeAlias = PredictResponse | PeakgateError
 """What became of one job of a batch."""
 
@@ -103,12 +106,13 @@ class _SourceFault:
 
 
 class Client:
-    """Calls of the prediction and catalogue services over one channel. Every method raises ServiceError."""
+    """Calls of the services over one channel. Every method raises ServiceError."""
 
     def __init__(self, channel: grpc.Channel, *, predict_timeout_seconds: float, call_timeout_seconds: float) -> None:
         self._predictions = PredictionServiceStub(channel)
         self._catalog = CatalogServiceStub(channel)
         self._telemetry = TelemetryServiceStub(channel)
+        self.calibrations = Calibrations(channel, timeout_seconds=call_timeout_seconds)
         self._predict_timeout_seconds = predict_timeout_seconds
         self._call_timeout_seconds = call_timeout_seconds
 
@@ -276,13 +280,6 @@ def _open_embedded(database_url: str | None) -> Iterator[Client]:
 
 def _predict_request(job: TrainingJob, *, brief: bool, validate_only: bool) -> PredictRequest:
     return PredictRequest(job=job, request_id=str(uuid.uuid4()), brief=brief, validate_only=validate_only)
-
-
-def _called(call: Callable[[], _Answer]) -> _Answer:
-    try:
-        return call()
-    except grpc.RpcError as error:
-        raise ServiceError.from_call(error) from error
 
 
 def _finished_error(asked: _Completing) -> InputError:

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 from tests.databases import Database
+from tests.integration.service.waiting import until
 
 from peakgate.calibration.trust import MISSES_TOO_OFTEN, Trust
 from peakgate.server.errors import PeakgateError
@@ -225,13 +226,13 @@ async def test_two_services_on_one_database_share_the_margin(start_service: Any,
         for service in (first, second, first):
             before = await predicted(service, a_job)
             await service.telemetry.ReportPeaks(a_batch(a_peak(before.prediction, before.peak.device_bytes * 1.1, ended=True)))
-        async with asyncio.timeout(4):  # a look of the writer, and one of the other
-            while (await predicted(first, a_job)).calibration.observations < 3:
-                await asyncio.sleep(0.05)
-            want_answer = await predicted(first, a_job)
-            while (await predicted(second, a_job)).calibration != want_answer.calibration:
-                await asyncio.sleep(0.05)
-        assert want_answer.calibration.observations == 3
+        for service in (first, second):
+
+            async def knows_all(service: Any = service) -> bool:
+                return (await predicted(service, a_job)).calibration.observations == 3
+
+            await until(knows_all, seconds=2)
+        assert (await predicted(second, a_job)).calibration == (await predicted(first, a_job)).calibration
 
 
 @pytest.mark.parametrize("new_database", ["pgbouncer"], indirect=True)

@@ -1,4 +1,4 @@
-"""`peakgate calibration`: what the margin learns from."""
+"""`peakgate calibration`: what the margin has learned, and what it learns from."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from peakgate.client.commands import calibration_versions
 from peakgate.client.options import Database, Output, OutputForm, Server
 
 if TYPE_CHECKING:  # every verb's module is imported to be listed
     from peakgate.client.imports.job import ImportedJob
 
-calibration = typer.Typer(no_args_is_help=True, help="What the margin learns from.")
+calibration = typer.Typer(no_args_is_help=True, help="What the margin has learned, and what it learns from.")
 imports = typer.Typer(no_args_is_help=True, help="Takes in peaks that other tools recorded, in the lowest class of confidence.")
+calibration.command("list")(calibration_versions.list_versions)
+for _verb in (calibration_versions.show, calibration_versions.promote, calibration_versions.rollback):
+    calibration.command()(_verb)
 calibration.add_typer(imports, name="import")
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="Output of sacct --json or sacct -P; - for standard input.")]

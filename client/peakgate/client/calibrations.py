@@ -1,0 +1,55 @@
+"""Calls of the calibration service."""
+
+from __future__ import annotations
+
+import grpc
+
+from peakgate.client.calling import called
+from peakgate.v1.calibration_service_pb2 import (
+    Calibration,
+    GetCalibrationRequest,
+    ListCalibrationsRequest,
+    PromoteCalibrationRequest,
+    PromoteCalibrationResponse,
+    RollbackCalibrationRequest,
+    RollbackCalibrationResponse,
+)
+from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceStub
+
+LARGEST_PAGE = 1000
+
+
+class Calibrations:
+    """Versions of the margin. Every method raises ServiceError."""
+
+    def __init__(self, channel: grpc.Channel, *, timeout_seconds: float) -> None:
+        self._stub = CalibrationServiceStub(channel)
+        self._timeout_seconds = timeout_seconds
+
+    def versions(self, *, limit: int, chosen_only: bool) -> list[Calibration]:
+        """The newest versions, at most `limit`; `chosen_only`: those in use, and those that are kept for a reason."""
+        versions: list[Calibration] = []
+        token = ""
+        while len(versions) < limit:
+            size = min(limit - len(versions), LARGEST_PAGE)
+            request = ListCalibrationsRequest(page_size=size, page_token=token, chosen_only=chosen_only)
+            page = called(lambda: self._stub.ListCalibrations(request, timeout=self._timeout_seconds))  # noqa: B023 - called at once
+            versions.extend(page.calibrations)
+            token = page.next_page_token
+            if not token:
+                break
+        return versions
+
+    def version(self, name: str = "") -> Calibration:
+        """One version; without a name the active one."""
+        return called(lambda: self._stub.GetCalibration(GetCalibrationRequest(version=name), timeout=self._timeout_seconds)).calibration
+
+    def promote(self, version: str, *, by: str, reason: str) -> PromoteCalibrationResponse:
+        """Makes a version the active one."""
+        request = PromoteCalibrationRequest(version=version, by=by, reason=reason)
+        return called(lambda: self._stub.PromoteCalibration(request, timeout=self._timeout_seconds))
+
+    def roll_back(self, *, by: str, reason: str) -> RollbackCalibrationResponse:
+        """Goes back to an earlier version."""
+        request = RollbackCalibrationRequest(by=by, reason=reason)
+        return called(lambda: self._stub.RollbackCalibration(request, timeout=self._timeout_seconds))
