@@ -37,6 +37,12 @@ def ranges_in(trial: str) -> list[Range]:
     return [(int(first), int(last)) for first, last in pairs]
 
 
+def tips(connection: Connection) -> list[int]:
+    """Versions that none was made from: what a shadow of everything learned of them must not become that of a version yet to come."""
+    parents = set(connection.execute(select(calibrations.c.parent)).scalars())
+    return [place for place in connection.execute(select(calibrations.c.sequence)).scalars() if place not in parents]
+
+
 def edges(connection: Connection) -> frozenset[int]:
     """Versions that must stay because a shadow's ranges begin or end with them: what they took in must not become another version's."""
     trials = connection.execute(select(calibrations.c.trial).where(calibrations.c.trial != "")).scalars()
@@ -44,7 +50,7 @@ def edges(connection: Connection) -> frozenset[int]:
 
 
 def closed(ranges: Sequence[Range], until: int) -> list[Range]:
-    """The ranges of a shadow that ends with the active version `until`."""
+    """The ranges of a shadow that ends when `until` is the newest version."""
     return [(first, min(last, until)) for first, last in ranges]
 
 

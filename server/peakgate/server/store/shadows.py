@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from peakgate.server.store import lines
 from peakgate.server.store.calibrations import active_sequence, add, at
@@ -34,7 +34,7 @@ def start(connection: Connection, new: CalibrationRow, *, base: int, expected_se
     take(connection, Lock.CALIBRATION)
     if place(connection) or active_sequence(connection) != expected_sequence:
         return False
-    since = (expected_sequence + 1, lines.OPEN)
+    since = (_newest(connection) + 1, lines.OPEN)
     ranges = [since, *lines.ranges_of(connection, base)] if base else [(1, lines.OPEN)]
     more = {"ranges": ranges, "edges": [base, expected_sequence] if base else [], "known": expected_sequence}
     trial = json.dumps(json.loads(new.trial) | more)
@@ -76,11 +76,17 @@ def promote(connection: Connection, shadow: int, new: CalibrationRow, *, expecte
     if trial["known"] != expected_sequence:
         return False
     end(connection)
-    trial["ranges"] = lines.closed(lines.ranges_in(row.trial), expected_sequence)
+    trial["ranges"] = lines.closed(lines.ranges_in(row.trial), _newest(connection))
+    trial["edges"] += lines.tips(connection)
     _leave(connection, expected_sequence)
     sequence = add(connection, replace(new, parent=expected_sequence, trial=json.dumps(trial)))
     lines.set_aside(connection, sequence)
     return True
+
+
+def _newest(connection: Connection) -> int:
+    """No observation was taken in by a version after it."""
+    return int(connection.execute(select(func.max(calibrations.c.sequence))).scalar() or 0)
 
 
 def _leave(connection: Connection, sequence: int) -> None:
