@@ -9,7 +9,7 @@ import json
 import grpc
 
 from peakgate.calibration.node import NodeView
-from peakgate.server.clock import to_timestamp
+from peakgate.server.clock import Clock, to_timestamp
 from peakgate.server.judge import Judge
 from peakgate.server.learning import Learner
 from peakgate.server.lease import LeaseKeeper
@@ -28,10 +28,10 @@ Context = grpc.aio.ServicerContext[object, object]
 class CalibrationService(CalibrationServiceServicer):
     """Reads and switches versions."""
 
-    def __init__(self, judge: Judge, store: Store, learner: Learner, keeper: LeaseKeeper) -> None:
+    def __init__(self, judge: Judge, store: Store, learner: Learner, keeper: LeaseKeeper, *, clock: Clock) -> None:
         self._judge = judge
         self._store = store
-        self._switcher = Switcher(store, learner, keeper)
+        self._switcher = Switcher(store, learner, keeper, clock=clock)
 
     async def GetCalibration(self, request: pb.GetCalibrationRequest, context: Context) -> pb.GetCalibrationResponse:
         """One version; without a name the active one."""
