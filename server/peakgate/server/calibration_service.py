@@ -9,7 +9,7 @@ import json
 import grpc
 
 from peakgate.calibration.node import NodeView
-from peakgate.server.clock import to_timestamp
+from peakgate.server.clock import Clock, to_timestamp
 from peakgate.server.errors import field_error
 from peakgate.server.judge import Judge
 from peakgate.server.learning import Learner
@@ -33,10 +33,10 @@ Context = grpc.aio.ServicerContext[object, object]
 class CalibrationService(CalibrationServiceServicer):
     """Reads and switches versions."""
 
-    def __init__(self, judge: Judge, store: Store, learner: Learner, keeper: LeaseKeeper, shadows: ShadowStarter) -> None:
+    def __init__(self, judge: Judge, store: Store, learner: Learner, keeper: LeaseKeeper, shadows: ShadowStarter, *, clock: Clock) -> None:
         self._judge = judge
         self._store = store
-        self._switcher = Switcher(store, learner, keeper)
+        self._switcher = Switcher(store, learner, keeper, clock=clock)
         self._shadows = shadows
         self._releaser = Releaser(learner, store, judge.memory)
 

@@ -105,8 +105,8 @@ class Core:
         server = grpc.aio.server(interceptors=(self._guard, *interceptors), options=(*limits, *options))
         add_PredictionServiceServicer_to_server(PredictionService(self.predictor), server)
         add_TelemetryServiceServicer_to_server(self._telemetry, server)
-        service = CalibrationService(self.judge, self.store, self.learner, self.keeper, self.shadow_starter)
-        add_CalibrationServiceServicer_to_server(service, server)
+        calibration = CalibrationService(self.judge, self.store, self.learner, self.keeper, self.shadow_starter, clock=self._clock)
+        add_CalibrationServiceServicer_to_server(calibration, server)
         add_CatalogServiceServicer_to_server(CatalogService(), server)
         return server
 

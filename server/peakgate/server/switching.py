@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from peakgate.server.clock import Clock
 from peakgate.server.errors import PeakgateError, field_error
 from peakgate.server.learning import Learner
 from peakgate.server.lease import LeaseKeeper
@@ -36,7 +37,8 @@ class Wish:
 class Switcher:
     """Switches while nothing is learned, under the writer's lease."""
 
-    def __init__(self, store: Store, learner: Learner, keeper: LeaseKeeper) -> None:
+    def __init__(self, store: Store, learner: Learner, keeper: LeaseKeeper, *, clock: Clock) -> None:
+        self._clock = clock
         self._store = store
         self._learner = learner
         self._keeper = keeper
@@ -52,7 +54,7 @@ class Switcher:
     async def _switch(self, choose: Choice, wish: Wish) -> Switched:
         async with self._learner.paused():
             await self._keeper.keep(by_force=True)
-            return await asyncio.to_thread(self._switched, choose, switch_note(by=wish.by, reason=wish.reason))
+            return await asyncio.to_thread(self._switched, choose, switch_note(at_us=self._clock(), by=wish.by, reason=wish.reason))
 
     def _switched(self, choose: Choice, note: str) -> Switched:
         lease = self._keeper.lease

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from peakgate.calibration import Calibrator
 from peakgate.server.clock import MICROSECONDS
 from peakgate.server.store.records import ALARM, DAILY
@@ -27,9 +29,10 @@ def kind_and_note(before: Calibrator, after: Calibrator, *, before_us: int, now_
     return (DAILY if not before_us or before_us // DAY_US != now_us // DAY_US else ""), ""
 
 
-def switch_note(*, by: str, reason: str) -> str:
-    """What follows the name of a version in the note of one that was switched to or left: ` by anna: misses since the upgrade`."""
-    return (f" by {by}" if by else "") + (f": {reason}" if reason else "")
+def switch_note(*, at_us: int, by: str, reason: str) -> str:
+    """What a note says of a switch behind the name of a version: ` on 2030-01-31 12:00 UTC by anna: misses since the upgrade`."""
+    moment = datetime.fromtimestamp(at_us // MICROSECONDS, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f" on {moment}" + (f" by {by}" if by else "") + (f": {reason}" if reason else "")
 
 
 def _moved(before: Calibrator, after: Calibrator) -> list[str]:

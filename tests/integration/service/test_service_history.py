@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -72,12 +73,13 @@ async def test_a_rollback_goes_to_the_newest_version_that_is_kept_for_a_reason(s
     newest = await learned(service, a_job, 5)
     answer = await back(service, by="ada", reason="misses since the upgrade")
     assert (answer.from_version, answer.calibration.version, answer.set_aside) == (newest, daily, 2)
-    assert answer.calibration.note == f"promoted after {newest} by ada: misses since the upgrade"
+    note = r"on \d{4}-\d\d-\d\d \d\d:\d\d UTC by ada: misses since the upgrade"
+    assert re.fullmatch(f"promoted after {newest} {note}", answer.calibration.note)
     assert (answer.calibration.kind, answer.calibration.state) == ("daily", "active")
     answer = await back(service)
     assert (answer.from_version, answer.calibration.version, answer.set_aside) == (daily, first, 2)
     found = {each.version: each for each in await listed(service, chosen_only=True)}
-    assert found[newest].note == f"left for {daily} by ada: misses since the upgrade"
+    assert re.fullmatch(f"left for {daily} {note}", found[newest].note)
     assert [found[name].kind for name in (first, daily, newest)] == ["daily", "daily", "promoted"]
     assert len(found) == 3
     assert len(await listed(service)) == 5

@@ -65,10 +65,12 @@ def test_many_levels_are_counted() -> None:
     assert note.count(";") == 2
 
 
-def test_the_note_of_a_switch_says_who_and_why() -> None:
+def test_the_note_of_a_switch_says_when_who_and_why() -> None:
     """As far as it was said."""
-    assert switch_note(by="ada", reason="misses since the upgrade") == " by ada: misses since the upgrade"
-    assert (switch_note(by="", reason="why"), switch_note(by="ada", reason=""), switch_note(by="", reason="")) == (": why", " by ada", "")
+    found = switch_note(at_us=10 * DAY_US, by="ada", reason="misses since the upgrade")
+    assert found == " on 1970-01-11 00:00 UTC by ada: misses since the upgrade"
+    whens = [switch_note(at_us=DAY_US, by=by, reason=reason) for by, reason in (("", "why"), ("ada", ""), ("", ""))]
+    assert whens == [f" on 1970-01-02 00:00 UTC{rest}" for rest in (": why", " by ada", "")]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def print_versions(console: Console, versions: Sequence[Calibration]) -> None:
 
 def print_version(console: Console, version: Calibration) -> None:
     """What it is, whether it is trusted, its groups, its levels."""
-    facts = (version.state, version.kind, f"made {_made(version)}" if _made(version) else "", f"{version.observations} observations")
+    facts = (version.state, version.kind, f"made {_made(version)}" if _made(version) else "", _counted(version.observations))
     console.print(f"[bold]calibration {escape(version.version)}[/bold]: {', '.join(fact for fact in facts if fact)}")
     if version.note:
         console.print(escape(version.note))
@@ -44,10 +44,10 @@ def print_switch(console: Console, switched: PromoteCalibrationResponse | Rollba
     if version.version == before:
         console.print(f"calibration {escape(before)} was active already")
         return
-    console.print(f"calibration {escape(before)} -> {escape(version.version)} (made {_made(version)}, {version.observations} observations)")
+    console.print(f"calibration {escape(before)} -> {escape(version.version)} (made {_made(version)}, {_counted(version.observations)})")
     if switched.set_aside:
-        rows = "1 observation is" if switched.set_aside == 1 else f"{switched.set_aside} observations are"
-        console.print(f"{rows} set aside; to take in what was observed since: peakgate calibration promote {escape(before)}")
+        rows = f"{_counted(switched.set_aside)} {'is' if switched.set_aside == 1 else 'are'} set aside"
+        console.print(f"{rows}; to take in what was observed since: peakgate calibration promote {escape(before)}")
 
 
 def _print_groups(console: Console, version: Calibration) -> None:
@@ -59,21 +59,25 @@ def _print_groups(console: Console, version: Calibration) -> None:
 
 
 def _print_levels(console: Console, version: Calibration) -> None:
-    table = _table("level", "observations", "alarms", "", "versions met")
+    table = _table("level", "observations", "alarms", "versions met")
     for level in version.levels:
-        open_ = "open" if level.alarmed else ""
-        table.add_row(escape(level.level), str(level.observations), str(level.alarms), open_, escape(", ".join(level.versions)))
+        alarms = f"{level.alarms}, one open" if level.alarmed else str(level.alarms)
+        table.add_row(escape(level.level), str(level.observations), alarms, escape(", ".join(level.versions)))
     console.print(table)
-    console.print("alarms: how often its jobs came to need more or less, or ran a version that it had not met;", style="dim")
-    console.print("while one is open bounds are wider", style="dim")
+    told = "alarms: how often its jobs came to need more or less, or ran a version that it had not met; while one is open bounds are wider"
+    console.print(told, style="dim")
 
 
 def _table(*headings: str) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for heading in headings:
         right = heading in ("observations", "margin", "needed / predicted", "alarms")
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold", no_wrap=heading in ("version", "made"))
     return table
+
+
+def _counted(observations: int) -> str:
+    return "1 observation" if observations == 1 else f"{observations} observations"
 
 
 def _made(version: Calibration) -> str:
