@@ -9,14 +9,22 @@ from peakgate.v1.calibration_service_pb2 import (
     Calibration,
     GetCalibrationRequest,
     ListCalibrationsRequest,
+    ListQuarantineRequest,
     PromoteCalibrationRequest,
     PromoteCalibrationResponse,
+    QuarantinedObservation,
+    ReleaseObservationRequest,
+    ReleaseObservationResponse,
     RollbackCalibrationRequest,
     RollbackCalibrationResponse,
+    ShadowCalibrationRequest,
 )
 from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceStub
 
 LARGEST_PAGE = 1000
+
+RETELL_TIMEOUT_SECONDS = 1800.0
+"""For a shadow that learns everything again: a thousand observations take a second or two."""
 
 
 class Calibrations:
@@ -53,3 +61,31 @@ class Calibrations:
         """Goes back to an earlier version."""
         request = RollbackCalibrationRequest(by=by, reason=reason)
         return called(lambda: self._stub.RollbackCalibration(request, timeout=self._timeout_seconds))
+
+    def shadow(self, version: str = "") -> Calibration:
+        """Starts a shadow from a version, or from everything that was observed."""
+        request = ShadowCalibrationRequest(version=version)
+        return called(lambda: self._stub.ShadowCalibration(request, timeout=RETELL_TIMEOUT_SECONDS)).calibration
+
+    def end_shadow(self) -> Calibration:
+        """Ends the shadow; returns it as it was."""
+        request = ShadowCalibrationRequest(stop=True)
+        return called(lambda: self._stub.ShadowCalibration(request, timeout=self._timeout_seconds)).calibration
+
+    def quarantine(self, *, limit: int, group: str = "", reason: str = "") -> list[QuarantinedObservation]:
+        """The newest observations that were kept out, at most `limit`: of a group, with a reason word, where one is named."""
+        found: list[QuarantinedObservation] = []
+        token = ""
+        while len(found) < limit:
+            size = min(limit - len(found), LARGEST_PAGE)
+            request = ListQuarantineRequest(page_size=size, page_token=token, group=group, reason=reason)
+            page = called(lambda: self._stub.ListQuarantine(request, timeout=self._timeout_seconds))  # noqa: B023 - called at once
+            found.extend(page.observations)
+            token = page.next_page_token
+            if not token:
+                break
+        return found
+
+    def release(self, request: ReleaseObservationRequest) -> ReleaseObservationResponse:
+        """Lets an observation that was kept out be learned."""
+        return called(lambda: self._stub.ReleaseObservation(request, timeout=RETELL_TIMEOUT_SECONDS))

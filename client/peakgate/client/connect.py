@@ -61,6 +61,9 @@ EMBEDDED_TIMEOUT_SECONDS = 120.0
 IN_FLIGHT = 16
 """Calls of one batch at a time: enough to hide the round trip, few enough that none waits out its deadline in a queue."""
 
+_ONCE = ("RollbackCalibration", "ShadowCalibration", "ReleaseObservation")
+"""What a repeat would do a second time, or be refused for."""
+
 _RETRY_POLICY = {
     "methodConfig": [
         {
@@ -73,11 +76,10 @@ _RETRY_POLICY = {
                 "retryableStatusCodes": ["UNAVAILABLE"],
             },
         },
-        {"name": [{"service": "peakgate.v1.CalibrationService", "method": "RollbackCalibration"}]},
+        {"name": [{"service": "peakgate.v1.CalibrationService", "method": each} for each in _ONCE]},
     ]
 }
-"""gRFC A6; repeats are safe because Predict has a request id and the other calls change nothing a second time. A rollback would: it is
-not repeated."""
+"""gRFC A6; repeats are safe because Predict has a request id and the other calls change nothing a second time."""
 
 _OPTIONS = (
     ("grpc.service_config", json.dumps(_RETRY_POLICY)),

@@ -38,6 +38,7 @@ class CalibrationService(CalibrationServiceServicer):
         self._store = store
         self._switcher = Switcher(store, learner, keeper, clock=clock)
         self._shadows = shadows
+        self._clock = clock
         self._releaser = Releaser(learner, store, judge.memory)
 
     async def GetCalibration(self, request: pb.GetCalibrationRequest, context: Context) -> pb.GetCalibrationResponse:
@@ -63,7 +64,7 @@ class CalibrationService(CalibrationServiceServicer):
         wish = Wish(by=request.by, reason=request.reason)
         row = found(await asyncio.to_thread(self._store.calibration, request.version), request.version)
         if row.state == "shadow":
-            before = await self._shadows.promote(row.version, why=switch_note(by=wish.by, reason=wish.reason))
+            before = await self._shadows.promote(row.version, why=switch_note(at_us=self._clock(), by=wish.by, reason=wish.reason))
             return pb.PromoteCalibrationResponse(calibration=await self._active(), from_version=before)
         check_is_whole(row)
         switched = await self._switcher.promote(request.version, wish)

@@ -37,7 +37,7 @@ class Releaser:
         if stored is None:
             raise PeakgateError("PREDICTION_NOT_FOUND", f"prediction: {prediction[:100]!r} is not known")
         content, row = stored.row.content, _chosen(stored.observations, prediction, job, restart)
-        marked = replace(row, released_by=who.replace("\x00", "")[:LONGEST_WHO], released_why=why.replace("\x00", "")[:LONGEST_WHY])
+        marked = replace(row, released_by=_one_line(who)[:LONGEST_WHO], released_why=_one_line(why)[:LONGEST_WHY])
         told = ToldRow(
             text=row.body,
             released=True,
@@ -82,6 +82,10 @@ class Releaser:
         if again is None:
             raise AssertionError("without a reach there is always an ancestor")
         return again
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("\x00", "").split())
 
 
 def _chosen(rows: Sequence[ObservationRow], prediction: str, job: str, restart: int | None) -> ObservationRow:

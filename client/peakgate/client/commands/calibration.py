@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from peakgate.client.commands import calibration_versions
+from peakgate.client.commands import calibration_trials, calibration_versions
 from peakgate.client.options import Database, Output, OutputForm, Server
 
 if TYPE_CHECKING:  # every verb's module is imported to be listed
@@ -18,6 +18,9 @@ imports = typer.Typer(no_args_is_help=True, help="Takes in peaks that other tool
 calibration.command("list")(calibration_versions.list_versions)
 for _verb in (calibration_versions.show, calibration_versions.promote, calibration_versions.rollback):
     calibration.command()(_verb)
+calibration.command()(calibration_trials.shadow)
+calibration.command()(calibration_trials.quarantine)
+calibration.command()(calibration_trials.release)
 calibration.add_typer(imports, name="import")
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="Output of sacct --json or sacct -P; - for standard input.")]

@@ -60,7 +60,7 @@ def promote(
 
     require_store(server, db)
     with open_client(server, db) as client:
-        switched = client.calibrations.promote(version, by=_login(), reason=reason)
+        switched = client.calibrations.promote(version, by=login(), reason=reason)
     _tell(switched, output)
 
 
@@ -70,7 +70,7 @@ def rollback(*, reason: Reason = "", server: Server = None, db: Database = None,
 
     require_store(server, db)
     with open_client(server, db) as client:
-        switched = client.calibrations.roll_back(by=_login(), reason=reason)
+        switched = client.calibrations.roll_back(by=login(), reason=reason)
     _tell(switched, output)
 
 
@@ -85,7 +85,7 @@ def _tell(switched: PromoteCalibrationResponse | RollbackCalibrationResponse, ou
         write_json(answer_to_dict(switched), output)
 
 
-def _login() -> str:
+def login() -> str:
     """Who runs the command, for the history; empty when the system does not know."""
     import getpass
 

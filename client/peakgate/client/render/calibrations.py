@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from peakgate.client.render.text import escape
+from peakgate.client.render.trial import in_short, print_trial
 from peakgate.v1.calibration_service_pb2 import Calibration, PromoteCalibrationResponse, RollbackCalibrationResponse
 
 
@@ -18,7 +19,7 @@ def print_versions(console: Console, versions: Sequence[Calibration]) -> None:
         return
     table = _table("version", "state", "kept as", "made", "observations", "note")
     for each in versions:
-        table.add_row(escape(each.version), each.state, each.kind, _made(each), str(each.observations), escape(each.note))
+        table.add_row(escape(each.version), each.state, each.kind, _made(each), str(each.observations), escape(_note(each)))
     console.print(table)
 
 
@@ -28,6 +29,8 @@ def print_version(console: Console, version: Calibration) -> None:
     console.print(f"[bold]calibration {escape(version.version)}[/bold]: {', '.join(fact for fact in facts if fact)}")
     if version.note:
         console.print(escape(version.note))
+    if version.HasField("trial"):
+        print_trial(console, version.trial)
     console.print(f"not trusted: {', '.join(version.distrust)}" if version.distrust else "trusted")
     if not version.groups and not version.levels:
         console.print("Nothing was observed yet: the margin is the prior's.")
@@ -48,6 +51,11 @@ def print_switch(console: Console, switched: PromoteCalibrationResponse | Rollba
     if switched.set_aside:
         rows = f"{_counted(switched.set_aside)} {'is' if switched.set_aside == 1 else 'are'} set aside"
         console.print(f"{rows}; to take in what was observed since: peakgate calibration promote {escape(before)}")
+
+
+def _note(version: Calibration) -> str:
+    on_trial = in_short(version.trial) if version.state == "shadow" else ""
+    return "; ".join(filter(None, (on_trial, version.note)))
 
 
 def _print_groups(console: Console, version: Calibration) -> None:
