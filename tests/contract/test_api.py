@@ -24,14 +24,6 @@ CALLS = {
         "ShadowCalibration",
         "ReleaseObservation",
     },
-        "GetCalibration",
-        "ListCalibrations",
-        "PromoteCalibration",
-        "RollbackCalibration",
-        "ListQuarantine",
-        "ShadowCalibration",
-        "ReleaseObservation",
-    },
     "CatalogService": {"ListModels", "ListGpus", "ListDefaults", "GetJobSchema"},
 }
 STREAMS = {"StreamPeaks"}

@@ -12,6 +12,7 @@ from peakgate.calibration import Calibrator, Outcome
 from peakgate.calibration.calibrator import OUT_OF_ORDER
 from peakgate.server.classing import Kind
 from peakgate.server.clock import MICROSECONDS, Clock
+from peakgate.server.errors import PeakgateError
 from peakgate.server.groups import groups_json
 from peakgate.server.judge import Judge
 from peakgate.server.lease import LeaseKeeper
@@ -105,19 +106,25 @@ class Learner:
         """Whether this server is the one that learns."""
         return self._keeper.lease is not None
 
-    async def alone(self, work: Callable[[], T]) -> T:
-        """Does work off the event loop under the newest calibration while nothing is learned, and shows what has come of it."""
+    async def alone(self, work: Callable[[Lease], T], *, by_force: bool = True) -> T:
+        """Does work off the event loop under the newest calibration while nothing is learned, and shows what has come of it.
+
+        This server is the writer from then on (not `by_force`: if no other one is). Raises STORE_UNAVAILABLE.
+        """
         async with self._lock:
             try:
-                return await asyncio.to_thread(self._done_alone, work)
+                await self._keeper.keep(by_force=by_force)
+                return await asyncio.to_thread(self._done_alone, work, self._keeper.lease)
             finally:
                 self._show()
 
-    def _done_alone(self, work: Callable[[], T]) -> T:
+    def _done_alone(self, work: Callable[[Lease], T], lease: Lease | None) -> T:
+        if lease is None:
+            raise PeakgateError("STORE_UNAVAILABLE", "another server is the calibration's writer", hint="try again")
         self._load()
-        done = work()
+        done = work(lease)
         self._load()
-        self._promote_if_shown()
+        self._promote_if_shown(lease)
         return done
 
     async def load(self) -> None:
@@ -198,8 +205,8 @@ class Learner:
         self._log.warning("calibration of another memory model", found=margin.calibrator.epoch, want=memory.version)
         return anew, anew.version
 
-    def _promote_if_shown(self) -> None:
-        if self.shadows.promote_if_shown(self.row_of, self._sequence):
+    def _promote_if_shown(self, lease: Lease) -> None:
+        if self.shadows.promote_if_shown(self.row_of, self._sequence, lease):
             self._load()
 
     def _learn(self, names: Collection[str] | None, lease: Lease) -> tuple[Learned, ...]:
@@ -210,14 +217,14 @@ class Learner:
         due = [(attempt, each) for attempt, each in due if each.reason != NO_PEAKS or attempt.finished_us <= unsettled_us][:MOST_AT_ONCE]
         self._load()
         if names is None:
-            self.shadows.catch_up(self._sequence)
+            self.shadows.catch_up(self._sequence, lease)
         candidate = self._margin.copy() if due else self._margin
         shadow = self.shadows.candidate() if due else None
         outcomes = [_learned(candidate, each, shadow) for _, each in due]
         if any(outcome.reason == OUT_OF_ORDER for outcome in outcomes):
             candidate, due, outcomes = self._with_late(candidate, due, outcomes, reach=None if names is None else NEAR)
         learned = tuple(self._apply(due, outcomes, candidate, lease, shadow) if due else ())
-        self._promote_if_shown()
+        self._promote_if_shown(lease)
         return learned
 
     def _with_late(self, candidate: Margin, due: Due, outcomes: list[Outcome], *, reach: int | None) -> tuple[Margin, Due, list[Outcome]]:

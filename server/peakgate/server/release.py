@@ -15,7 +15,7 @@ from peakgate.server.memory import MemoryModel
 from peakgate.server.rebuild import Rebuilt, rebuilt
 from peakgate.server.retell import Teller
 from peakgate.server.store.base import Store
-from peakgate.server.store.records import ObservationRow, ToldRow
+from peakgate.server.store.records import Lease, ObservationRow, ToldRow
 
 LONGEST_WHO, LONGEST_WHY = 256, 1000
 """Characters that are kept of a name and of a reason."""
@@ -46,10 +46,10 @@ class Releaser:
             job_body=content.job,
             longest_sequence=row.longest_sequence,
         )
-        await self._learner.alone(lambda: self._release(marked, told))
+        await self._learner.alone(lambda lease: self._release(marked, told, lease))
         return marked
 
-    def _release(self, row: ObservationRow, told: ToldRow) -> None:
+    def _release(self, row: ObservationRow, told: ToldRow, lease: Lease) -> None:
         learner = self._learner
         observation = self._observation(row, told)
         again = self._rebuilt(observation)
@@ -60,7 +60,8 @@ class Releaser:
         note = f"released {row.prediction} (job {row.job}, {row.reason}) by {row.released_by or 'somebody'}: {row.released_why}"
         kept = replace(row, kind=Kind.EXACT if observation.exact else Kind.LOWER)
         new = learner.row_of(again.margin)
-        if not self._store.release(kept, replace(new, note="; ".join(filter(None, (note, new.note)))), expected_sequence=learner.sequence):
+        new = replace(new, note="; ".join(filter(None, (note, new.note))))
+        if not self._store.release(kept, new, expected_sequence=learner.sequence, lease=lease):
             text = f"{row.prediction}: it is not kept out any more, or a rollback has set it aside"
             raise PeakgateError("OBSERVATION_NOT_KEPT_OUT", text, hint="look at `peakgate calibration quarantine`, and ask again")
 

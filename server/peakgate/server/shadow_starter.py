@@ -20,7 +20,7 @@ from peakgate.server.retell import Teller
 from peakgate.server.shadow import Shadow, check_is_whole
 from peakgate.server.store.base import Store
 from peakgate.server.store.lines import OPEN
-from peakgate.server.store.records import CalibrationRow
+from peakgate.server.store.records import CalibrationRow, Lease
 
 EVERYTHING = ((1, OPEN),)
 
@@ -76,20 +76,20 @@ class ShadowStarter:
 
     async def retell(self) -> None:
         """Makes a shadow of everything that was observed, where the active calibration began anew without it. Once in a process."""
-        if (
-            self._has_retold
-            or not self._learner.writes
-            or self._learner.margin.history is not History.WANTED
-            or self._learner.shadows.current is not None
-        ):
+        learner = self._learner
+        is_wanted = learner.margin.history is History.WANTED and learner.shadows.current is None
+        if self._has_retold or not is_wanted or not learner.writes:
             return
         self._has_retold = True
-        await asyncio.to_thread(self._store.end_shadow)  # one that this memory model cannot read
         nothing = Calibrator(epoch=self._memory.version).snapshot()
         try:
+            await learner.alone(lambda lease: self._store.end_shadow(lease=lease), by_force=False)  # one that this model cannot read
             await self._start_of_everything(ROWS_AGAINST_NOTHING, against=nothing)
         except StoppedError:
             self._has_retold = False
+        except PeakgateError:
+            self._has_retold = False
+            raise
 
     async def start(self, version: str) -> CalibrationRow:
         """A shadow from a stored version, or from everything that was observed. Raises PeakgateError when it cannot be."""
@@ -97,7 +97,8 @@ class ShadowStarter:
             await self._start_of_everything(ROWS)
         else:
             base = self._base(await asyncio.to_thread(self._store.calibration, version), version)
-            await self._learner.alone(lambda: self._store_shadow(self._of(margin_from(base.body), ROWS), base=base.sequence))
+            shadow = self._of(margin_from(base.body), ROWS)
+            await self._learner.alone(lambda lease: self._store_shadow(shadow, lease, base=base.sequence))
         found = await asyncio.to_thread(self._store.shadow)
         if found is None:
             raise PeakgateError("CALIBRATION_EMPTY", "nothing was observed yet, so there is nothing to learn again")
@@ -105,7 +106,7 @@ class ShadowStarter:
 
     async def stop(self) -> CalibrationRow:
         """Ends the shadow. Raises CALIBRATION_NOT_FOUND when there is none."""
-        place = await self._learner.alone(self._store.end_shadow)
+        place = await self._learner.alone(lambda lease: self._store.end_shadow(lease=lease))
         row = await asyncio.to_thread(self._store.calibration_at, place)
         if row is None:
             raise PeakgateError("CALIBRATION_NOT_FOUND", "there is no shadow")
@@ -119,10 +120,10 @@ class ShadowStarter:
         learner = self._learner
         before = await asyncio.to_thread(self._store.calibration_at, learner.sequence)
 
-        def promoted() -> bool:
+        def promoted(lease: Lease) -> bool:
             found = learner.shadows.current
             is_it = found is not None and found.version == shadow
-            return is_it and learner.shadows.promote(learner.row_of, learner.sequence, why=why)
+            return is_it and learner.shadows.promote(learner.row_of, learner.sequence, lease, why=why)
 
         if not await learner.alone(promoted):
             raise PeakgateError("CALIBRATION_NOT_FOUND", f"version: {shadow[:64]!r} is no shadow any more")
@@ -139,11 +140,11 @@ class ShadowStarter:
         if not rows:
             return
 
-        def rest() -> None:
+        def rest(lease: Lease) -> None:
             self._tell(shadow, place, against, None)
-            self._store_shadow(shadow, base=0)
+            self._store_shadow(shadow, lease, base=0)
 
-        await self._learner.alone(rest)
+        await self._learner.alone(rest, by_force=against is None)
 
     def _tell(self, shadow: Shadow, after: int, against: Snapshot | None, pace: Pace | None) -> int:
         """Tells a shadow what was observed after a version; returns how many rows it took."""
@@ -162,9 +163,9 @@ class ShadowStarter:
     def _of(self, margin: Margin, rows_needed: int) -> Shadow:
         return Shadow(margin=margin, trial=Trial(coverage=self._coverage, rows_needed=rows_needed))
 
-    def _store_shadow(self, shadow: Shadow, *, base: int) -> None:
+    def _store_shadow(self, shadow: Shadow, lease: Lease, *, base: int) -> None:
         new = shadow.row(created_us=self._clock())
-        if not self._store.start_shadow(new, base=base, expected_sequence=self._learner.sequence):
+        if not self._store.start_shadow(new, base=base, expected_sequence=self._learner.sequence, lease=lease):
             raise _exists()
 
     def _base(self, row: CalibrationRow | None, version: str) -> CalibrationRow:

@@ -13,7 +13,7 @@ from peakgate.server.memory import MemoryModel
 from peakgate.server.retell import Teller
 from peakgate.server.shadow import Shadow, in_words, shadow_from
 from peakgate.server.store.base import Store
-from peakgate.server.store.records import PROMOTED, CalibrationRow
+from peakgate.server.store.records import PROMOTED, CalibrationRow, Lease
 
 RowOf = Callable[[Margin], CalibrationRow]
 """A margin as the active version that it is to become."""
@@ -60,7 +60,7 @@ class Shadowing:
         """It as the store holds it."""
         return shadow.row(created_us=self._clock()) if shadow is not None else None
 
-    def catch_up(self, active_sequence: int) -> None:
+    def catch_up(self, active_sequence: int, lease: Lease) -> None:
         """Makes a shadow again that has not learned all that it should: as if nothing had come late to it, to the last bit."""
         shadow = self.current
         if shadow is None or not shadow.behind:
@@ -73,23 +73,23 @@ class Shadowing:
         self.current = replace(shadow, margin=margin, behind=False)
         self._remade += 1
         _ = self.snapshot
-        self._store.keep_shadow(self.current.row(created_us=self._clock()), expected_sequence=active_sequence)
+        self._store.keep_shadow(self.current.row(created_us=self._clock()), expected_sequence=active_sequence, lease=lease)
 
-    def promote_if_shown(self, row_of: RowOf, active_sequence: int) -> bool:
+    def promote_if_shown(self, row_of: RowOf, active_sequence: int, lease: Lease) -> bool:
         """Makes the shadow the active version when every rule holds. Returns whether it has become it."""
         shadow = self.current
         if not self._promotes or shadow is None or shadow.behind or not shadow.trial.passed:
             return False
-        return self.promote(row_of, active_sequence, why=f" by its trial: {in_words(shadow.trial)}")
+        return self.promote(row_of, active_sequence, lease, why=f" by its trial: {in_words(shadow.trial)}")
 
-    def promote(self, row_of: RowOf, active_sequence: int, *, why: str) -> bool:
+    def promote(self, row_of: RowOf, active_sequence: int, lease: Lease, *, why: str) -> bool:
         """Makes the shadow the active version. False when somebody else was first."""
         shadow = self.current
         if shadow is None:
             return False
-        self.catch_up(active_sequence)
+        self.catch_up(active_sequence, lease)
         new = replace(row_of(self.current.margin if self.current else shadow.margin), kind=PROMOTED, note=f"{shadow.version} promoted{why}")
-        done = self._store.promote_shadow(shadow.sequence, new, expected_sequence=active_sequence)
+        done = self._store.promote_shadow(shadow.sequence, new, expected_sequence=active_sequence, lease=lease)
         if done:
             self._log.info("shadow promoted", shadow=shadow.version, why=why)
         return done

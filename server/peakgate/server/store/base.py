@@ -126,7 +126,7 @@ class Store(Protocol):
     def kept_out(self, *, limit: int, offset: int, group: str = "", reason: str = "") -> Sequence[KeptOut]:
         """Observations that were kept out, newest first: of a group, with a reason word, where one is named."""
 
-    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int) -> bool:
+    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
         """Activates `new`, which has learned an observation that was kept out. False: somebody else was first."""
 
     def shadow(self) -> CalibrationRow | None:
@@ -135,14 +135,14 @@ class Store(Protocol):
     def shadow_place(self) -> int:
         """Its sequence; 0: there is none."""
 
-    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int) -> bool:
+    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int, lease: Lease) -> bool:
         """Stores a shadow that was made from version `base` (0: from everything). False: there is one, or somebody else was first."""
 
-    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int) -> None:
+    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int, lease: Lease) -> None:
         """Stores a shadow that was made again, while the same version is active."""
 
-    def end_shadow(self) -> int:
+    def end_shadow(self, *, lease: Lease) -> int:
         """Ends the shadow. Returns its sequence; 0: there was none."""
 
-    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int) -> bool:
+    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
         """Makes of a shadow the active version `new`. False: it has ended, or somebody else was first."""

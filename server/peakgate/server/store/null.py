@@ -142,7 +142,7 @@ class NullStore:
         """None."""
         return ()
 
-    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int) -> bool:
+    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
         """Nothing is learned."""
         return False
 
@@ -154,18 +154,18 @@ class NullStore:
         """None."""
         return 0
 
-    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int) -> bool:
+    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int, lease: Lease) -> bool:
         """Nothing is learned."""
         return False
 
-    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int) -> None:
+    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int, lease: Lease) -> None:
         """Forgets it."""
 
-    def end_shadow(self) -> int:
+    def end_shadow(self, *, lease: Lease) -> int:
         """None."""
         return 0
 
-    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int) -> bool:
+    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
         """Nothing to promote."""
         return False
 

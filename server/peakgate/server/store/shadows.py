@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from sqlalchemy import Connection, func, select, update
 
-from peakgate.server.store import lines
+from peakgate.server.store import leases, lines
 from peakgate.server.store.calibrations import active_sequence, add, at
 from peakgate.server.store.postgresql import Lock, take
-from peakgate.server.store.records import PROMOTED, SHADOW, CalibrationRow
+from peakgate.server.store.records import PROMOTED, SHADOW, CalibrationRow, Lease
 from peakgate.server.store.tables import calibrations
 
 _IS_SHADOW = calibrations.c.state == "shadow"
@@ -26,11 +26,14 @@ def current(connection: Connection) -> CalibrationRow | None:
     return at(connection, place(connection))
 
 
-def start(connection: Connection, new: CalibrationRow, *, base: int, expected_sequence: int) -> bool:
+def start(connection: Connection, new: CalibrationRow, *, base: int, expected_sequence: int, lease: Lease) -> bool:
     """Stores a shadow that was made from version `base` (0: from everything), beside the active version `expected_sequence`.
 
-    False, with nothing written, when there is a shadow, or another version is active.
+    False, with nothing written, when there is a shadow, another version is active, or another
+    replica is the writer.
     """
+    if not leases.holds(connection, lease):
+        return False
     take(connection, Lock.CALIBRATION)
     if place(connection) or active_sequence(connection) != expected_sequence:
         return False
@@ -49,8 +52,11 @@ def keep(connection: Connection, shadow: CalibrationRow, *, known: int) -> None:
     connection.execute(update(calibrations).where(calibrations.c.sequence == shadow.sequence, _IS_SHADOW).values(**values))
 
 
-def rebuilt(connection: Connection, shadow: CalibrationRow, *, expected_sequence: int) -> None:
-    """The same of a shadow that was made again beside `expected_sequence`; nothing when another version is active by now."""
+def rebuilt(connection: Connection, shadow: CalibrationRow, *, expected_sequence: int, lease: Lease) -> None:
+    """The same of a shadow that was made again beside `expected_sequence`; nothing when another version is active by now, or
+    another replica is the writer."""
+    if not leases.holds(connection, lease):
+        return
     take(connection, Lock.CALIBRATION)
     if active_sequence(connection) == expected_sequence:
         keep(connection, shadow, known=expected_sequence)
@@ -63,11 +69,13 @@ def end(connection: Connection) -> int:
     return sequence
 
 
-def promote(connection: Connection, shadow: int, new: CalibrationRow, *, expected_sequence: int) -> bool:
+def promote(connection: Connection, shadow: int, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
     """Makes of a shadow the version `new`, which is active, and of what it took in what counts.
 
     False, with nothing written, when it is no shadow any more, or has not seen the active version.
     """
+    if not leases.holds(connection, lease):
+        return False
     take(connection, Lock.CALIBRATION)
     row = at(connection, shadow)
     if row is None or row.state != "shadow" or active_sequence(connection) != expected_sequence:

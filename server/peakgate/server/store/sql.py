@@ -207,11 +207,11 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return calibrations.kept_out(connection, limit=limit, offset=offset, group=group, reason=reason)
 
-    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int) -> bool:
+    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
         """Activates `new`, which has learned an observation that was kept out. False: somebody else was first."""
         try:
             with self._sessions.writing() as connection:
-                return releases.release(connection, row, new, expected_sequence=expected_sequence)
+                return releases.release(connection, row, new, expected_sequence=expected_sequence, lease=lease)
         except calibrations.AppliedError:
             return False
 
@@ -225,25 +225,25 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return shadows.place(connection)
 
-    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int) -> bool:
+    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int, lease: Lease) -> bool:
         """Stores a shadow that was made from version `base` (0: from everything). False: there is one, or somebody else was first."""
         with self._sessions.writing() as connection:
-            return shadows.start(connection, new, base=base, expected_sequence=expected_sequence)
+            return shadows.start(connection, new, base=base, expected_sequence=expected_sequence, lease=lease)
 
-    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int) -> None:
+    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int, lease: Lease) -> None:
         """Stores a shadow that was made again, while the same version is active."""
         with self._sessions.writing() as connection:
-            shadows.rebuilt(connection, shadow, expected_sequence=expected_sequence)
+            shadows.rebuilt(connection, shadow, expected_sequence=expected_sequence, lease=lease)
 
-    def end_shadow(self) -> int:
+    def end_shadow(self, *, lease: Lease) -> int:
         """Ends the shadow. Returns its sequence; 0: there was none."""
         with self._sessions.writing() as connection:
-            return shadows.end(connection)
+            return shadows.end(connection) if leases.holds(connection, lease) else 0
 
-    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int) -> bool:
+    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
         """Makes of a shadow the active version `new`. False: it has ended, or somebody else was first."""
         with self._sessions.writing() as connection:
-            return shadows.promote(connection, shadow, new, expected_sequence=expected_sequence)
+            return shadows.promote(connection, shadow, new, expected_sequence=expected_sequence, lease=lease)
 
 
 def open_store(url: str, *, shared: bool = False) -> SqlStore:
