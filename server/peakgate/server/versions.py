@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from peakgate.calibration import Calibrator
+from peakgate.calibration.drift import RENEWED
 from peakgate.server.clock import MICROSECONDS
 from peakgate.server.store.records import ALARM, DAILY
 
@@ -20,13 +21,14 @@ MOST_NAMED = 3
 def kind_and_note(before: Calibrator, after: Calibrator, *, before_us: int, now_us: int) -> tuple[str, str]:
     """Of a version that is made now of one that was made at `before_us` (0: of none).
 
-    An alarm when a level has moved since, daily when it is the first of a UTC day on its line, else empty.
+    An alarm when a level has moved since, daily when it is the first of a UTC day on its line, else empty. A version of the software that
+    a level had not met is told, and kept for no longer: an upgrade of a cluster would keep one for each of its groups.
     """
-    moved = _moved(before, after)
-    if moved:
-        more = f" and {len(moved) - MOST_NAMED} more" if len(moved) > MOST_NAMED else ""
-        return ALARM, "; ".join(moved[:MOST_NAMED]) + more
-    return (DAILY if not before_us or before_us // DAY_US != now_us // DAY_US else ""), ""
+    raised = _raised(before, after)
+    more = f" and {len(raised) - MOST_NAMED} more" if len(raised) > MOST_NAMED else ""
+    note = "; ".join(f"{name}: {what}" for name, what in raised[:MOST_NAMED]) + more
+    is_new_day = not before_us or before_us // DAY_US != now_us // DAY_US
+    return ALARM if any(what != RENEWED for _, what in raised) else DAILY if is_new_day else "", note
 
 
 def switch_note(*, at_us: int, by: str, reason: str) -> str:
@@ -35,8 +37,9 @@ def switch_note(*, at_us: int, by: str, reason: str) -> str:
     return f" on {moment}" + (f" by {by}" if by else "") + (f": {reason}" if reason else "")
 
 
-def _moved(before: Calibrator, after: Calibrator) -> list[str]:
-    """`group x: needs rose` of each level with more alarms than before."""
+def _raised(before: Calibrator, after: Calibrator) -> list[tuple[str, str]]:
+    """(level, what its newest alarm was) of each with more alarms than before; those that have moved come first."""
     earlier, later = before.snapshot().nodes, after.snapshot().nodes
     told = after.moved
-    return [f"{name}: {told[name]}" for name in sorted(told) if later[name].alarms > (earlier[name].alarms if name in earlier else 0)]
+    found = [(name, told[name]) for name in told if later[name].alarms > (earlier[name].alarms if name in earlier else 0)]
+    return sorted(found, key=lambda each: (each[1] == RENEWED, each[0]))
