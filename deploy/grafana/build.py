@@ -69,6 +69,12 @@ PANELS = (
         ((f"sum by (reason) (rate(peakgate_answers_distrusted_total{RATE}))", "{{reason}}"),),
     ),
     Panel(
+        "Answers beside a shadow",
+        "While a shadow is on trial: whether the need fits by the active calibration, which answered, and by the shadow, which did not.",
+        "reqps",
+        ((f"sum by (active, shadow) (rate(peakgate_shadow_answers_total{RATE}))", "{{active}}, shadow: {{shadow}}"),),
+    ),
+    Panel(
         "Ended jobs by outcome",
         "Learned, or kept out with the reason.",
         "none",

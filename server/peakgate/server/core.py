@@ -93,6 +93,7 @@ class Core:
         self._forgetter = Forgetter(store, retention, clock=clock, metrics=metrics)
         self._guard = Guard(metrics, log)
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
         self.ready = False
         self.lost_predictions = 0
         """Answered predictions that a stop could not write."""
@@ -129,21 +130,27 @@ class Core:
         """Writes what waits and closes the store."""
         self.ready = False
         self.shadow_starter.close()
-        for task in self._tasks:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await self._end_tasks(grace_seconds)
         self.lost_predictions = await self.audit.stop(grace_seconds)
         self.predictor.close()
         with suppress(PeakgateError):  # it ends by itself
             await self.keeper.give_up()
         await asyncio.to_thread(self.store.close)
 
+    async def _end_tasks(self, grace_seconds: float) -> None:
+        """Work that is under way ends first: a thread cannot be cancelled, and would hold a connection of a store that is closed."""
+        self._stopping.set()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=grace_seconds)
+            for task in late:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
     async def _every(self, seconds: float, work: Callable[[], Coroutine[None, None, None]], *, first: float | None = None) -> None:
         """`first`: the wait before the first time, where it is another one."""
         pause = seconds if first is None else first
-        while True:
-            await asyncio.sleep(pause)
+        while not await self._stops_within(pause):
             pause = seconds
             try:
                 await work()
@@ -151,6 +158,11 @@ class Core:
                 self._log.warning("put off", work=work.__name__, cause=error.message)
             except Exception:  # noqa: BLE001 - a background task must outlive a defect; the log has it
                 self._log.exception("background task failed", work=work.__name__)
+
+    async def _stops_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        return self._stopping.is_set()
 
     async def _keep_lease(self) -> None:
         if await self.keeper.keep():
