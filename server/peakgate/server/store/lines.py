@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import ColumnElement, Connection, and_, false, or_, select, update
 
+from peakgate.server.store.records import SHADOW
 from peakgate.server.store.tables import calibrations, observations
 
 OPEN = 1 << 62
@@ -44,9 +45,11 @@ def tips(connection: Connection) -> list[int]:
 
 
 def edges(connection: Connection) -> frozenset[int]:
-    """Versions that must stay because a shadow's ranges begin or end with them: what they took in must not become another version's."""
-    trials = connection.execute(select(calibrations.c.trial).where(calibrations.c.trial != "")).scalars()
-    return frozenset(int(place) for trial in trials for place in json.loads(trial).get("edges", ()))
+    """Versions that must stay: shadows that were promoted, which say what their line knows, and those with which the ranges of such a one,
+    or of the shadow that there is, begin or end: what they took in must not become another version's."""
+    columns = calibrations.c
+    query = select(columns.sequence, columns.trial).where(columns.trial != "", or_(columns.state == SHADOW, columns.kind != SHADOW))
+    return frozenset(place for row in connection.execute(query) for place in (row.sequence, *json.loads(row.trial).get("edges", ())))
 
 
 def closed(ranges: Sequence[Range], until: int) -> list[Range]:
