@@ -17,6 +17,7 @@ from peakgate.calibration.calibrator import in_order
 from peakgate.server import learning
 from peakgate.server.clock import MICROSECONDS
 from peakgate.server.margin import Margin
+from peakgate.server.memory import memory_model
 from peakgate.server.rebuild import rebuilt
 from peakgate.server.store import history, thinning
 from peakgate.server.subjects import observation_from
@@ -170,13 +171,13 @@ def assert_is_what_was_told(store: Any, row: Any, database: Database, jobs: froz
     """The stored margin equals one that was told these jobs from the first on, and one that is made again from the rows."""
     bodies = [str(body) for job, body in database.rows("SELECT job, body FROM observations") if job in jobs]
     assert len(bodies) == len(jobs)
-    epoch = row.version.rpartition(".")[0]
-    margin = Margin(Calibrator(epoch=epoch))
+    memory = memory_model()
+    margin = Margin(Calibrator(epoch=memory.version))
     for observation in in_order(observation_from(body) for body in bodies):
         margin.learn(observation)
     assert margin.text() == row.body
-    again = rebuilt(store, row.sequence, (), epoch=epoch)
-    from_nothing = rebuilt(store, 0, (), epoch=epoch)
+    again = rebuilt(store, row.sequence, (), memory=memory)
+    from_nothing = rebuilt(store, 0, (), memory=memory)
     assert again is not None
     assert from_nothing is not None
     assert again.margin.text() == from_nothing.margin.text() == row.body

@@ -61,6 +61,9 @@ def _delete(connection: Connection, gone: Gone) -> None:
         for column in (observations.c.sequence, observations.c.released):
             connection.execute(update(observations).where(column == gone.sequence).values({column: gone.child}))
         connection.execute(update(calibrations).where(calibrations.c.sequence == gone.child).values(parent=gone.parent))
+    else:  # what it had released is kept out again
+        released = update(observations).where(observations.c.released == gone.sequence)
+        connection.execute(released.values(released=0, learned=0))
     connection.execute(delete(calibrations).where(calibrations.c.sequence == gone.sequence))
 
 

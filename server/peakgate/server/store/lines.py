@@ -13,6 +13,9 @@ from peakgate.server.store.tables import calibrations, observations
 OPEN = 1 << 62
 """End of a range that still grows."""
 
+FOUND = 2
+"""`aside` of what no version that is kept had taken in and a shadow of everything brought back; one more when it is set aside again."""
+
 Range = tuple[int, int]
 """First and last sequence of versions that took observations in, both included."""
 
@@ -69,16 +72,30 @@ def belongs(ranges: Sequence[Range]) -> ColumnElement[bool]:
 
 
 def set_aside(connection: Connection, sequence: int) -> int:
-    """What the line of a version did not take in counts no more, and what it took in counts again; what is older stays as it is.
-
-    Returns how many observations were set aside.
+    """What the line of a version did not take in counts no more, and what it took in counts again; what is older stays as it is, but for
+    what only a shadow of everything had brought back. Returns how many observations were set aside.
     """
     ranges = ranges_of(connection, sequence)
-    since = observations.c.sequence >= min((first for first, _ in ranges), default=OPEN)
-    of_line = _in(ranges)
-    aside = connection.execute(update(observations).where(since, ~of_line, observations.c.aside == 0).values(aside=1))
-    connection.execute(update(observations).where(since, of_line, observations.c.aside == 1).values(aside=0))
+    is_older = observations.c.sequence < min((first for first, _ in ranges), default=OPEN)
+    is_lost = or_(and_(~is_older, ~_in(ranges)), and_(is_older, observations.c.aside == FOUND))
+    aside = connection.execute(update(observations).where(is_lost, counts()).values(aside=observations.c.aside + 1))
+    is_back = and_(~is_older, _in(ranges), ~counts())
+    connection.execute(update(observations).where(is_back).values(aside=observations.c.aside - 1))
     return aside.rowcount
+
+
+def find(connection: Connection, sequence: int) -> None:
+    """Before a shadow of everything takes the place of a version: marks what is set aside and older than that version's line. Nothing else
+    would say that the line does not know it.
+    """
+    oldest = min((first for first, _ in ranges_of(connection, sequence)), default=OPEN)
+    lost = (observations.c.sequence < oldest, observations.c.aside == 1)
+    connection.execute(update(observations).where(*lost).values(aside=FOUND + 1))
+
+
+def counts() -> ColumnElement[bool]:
+    """Whether an observation counts for the active version: neither set aside, nor found and set aside again."""
+    return observations.c.aside % FOUND == 0
 
 
 def _in(ranges: Sequence[Range]) -> ColumnElement[bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, update
 
-from peakgate.server.store import leases
+from peakgate.server.store import leases, lines
 from peakgate.server.store.calibrations import AppliedError, active_sequence, add
 from peakgate.server.store.postgresql import Lock, take
 from peakgate.server.store.records import CalibrationRow, Lease, ObservationRow
@@ -25,7 +25,7 @@ def release(connection: Connection, row: ObservationRow, new: CalibrationRow, *,
         return False
     table = observations.c
     of_row = (table.prediction == row.prediction, table.job == row.job, table.restart == row.restart)
-    marked = update(observations).where(*of_row, table.learned == 0, table.released == 0, table.aside == 0)
+    marked = update(observations).where(*of_row, table.learned == 0, table.released == 0, lines.counts())
     values = {"learned": 1, "kind": row.kind, "released_by": row.released_by, "released_why": row.released_why}
     sequence = add(connection, new)
     if connection.execute(marked.values(released=sequence, **values)).rowcount != 1:

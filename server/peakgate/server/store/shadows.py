@@ -39,7 +39,7 @@ def start(connection: Connection, new: CalibrationRow, *, base: int, expected_se
         return False
     since = (_newest(connection) + 1, lines.OPEN)
     ranges = [since, *lines.ranges_of(connection, base)] if base else [(1, lines.OPEN)]
-    more = {"ranges": ranges, "edges": [base, expected_sequence] if base else [], "known": expected_sequence}
+    more = {"ranges": ranges, "edges": [base, expected_sequence] if base else lines.tips(connection), "known": expected_sequence}
     trial = json.dumps(json.loads(new.trial) | more)
     add(connection, replace(new, state="shadow", kind=SHADOW, parent=0, trial=trial))
     return True
@@ -86,6 +86,7 @@ def promote(connection: Connection, shadow: int, new: CalibrationRow, *, expecte
     end(connection)
     trial["ranges"] = lines.closed(lines.ranges_in(row.trial), _newest(connection))
     trial["edges"] += lines.tips(connection)
+    lines.find(connection, expected_sequence)
     _leave(connection, expected_sequence)
     sequence = add(connection, replace(new, parent=expected_sequence, trial=json.dumps(trial)))
     lines.set_aside(connection, sequence)

@@ -16,7 +16,7 @@ def of_line(connection: Connection, sequence: int, *, after: int) -> list[ToldRo
     """What the line of the active version `sequence` was told since version `after` (0: ever): taken in, or released."""
     ranges = lines.ranges_of(connection, sequence)
     since = or_(observations.c.sequence > after, observations.c.released > after)
-    rows = connection.execute(_query().where(since, observations.c.aside == 0))
+    rows = connection.execute(_query().where(since, lines.counts()))
     return [_told(row, ranges) for row in rows if row.sequence > after or _is_released(row.released, ranges)]
 
 
