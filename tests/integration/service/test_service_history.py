@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import grpc
@@ -134,7 +135,7 @@ async def test_the_margin_is_what_its_line_was_told(
 ) -> None:
     """To the last bit, after random ends in any order, rollbacks, promotions and deletions of versions: as if told from the first on."""
     monkeypatch.setattr(learning, "THIN_EVERY", 3)
-    monkeypatch.setattr(history, "thinned", lambda tree, *, kept_from_us: thinning.thinned(tree, kept_from_us=kept_from_us, newest_kept=4))
+    monkeypatch.setattr(history, "thinned", partial(thinning.thinned, newest_kept=4))
     draw = random.Random(seed)
     clock = {"day": 500}
     service.core.learner._clock = lambda: clock["day"] * DAY * MICROSECONDS

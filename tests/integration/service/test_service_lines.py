@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 
 import grpc
@@ -15,7 +16,7 @@ from peakgate.server import shadow_starter
 from peakgate.server.margin import History, Margin
 from peakgate.server.retell import Teller
 from peakgate.server.shadow import shadow_from
-from peakgate.server.store import thinning
+from peakgate.server.store import history, thinning
 from peakgate.v1 import calibration_service_pb2 as pb
 
 REFUSED = {"SHADOW_EXISTS", "CALIBRATION_NOT_FOUND", "CALIBRATION_ONLY", "OBSERVATION_NOT_KEPT_OUT", "FIELD_INVALID", "CALIBRATION_EMPTY"}
@@ -104,7 +105,7 @@ async def test_every_version_is_what_its_rows_make_of_it(
     service: Any, a_job: AJob, seed: int, refusal: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Jobs in order and late, strange ones, releases, rollbacks, promotions, shadows and thinning in any order; refusals change nothing."""
-    monkeypatch.setattr(thinning.thinned, "__kwdefaults__", {"newest_kept": 2, "edges": ()})
+    monkeypatch.setattr(history, "thinned", partial(thinning.thinned, newest_kept=2))
     monkeypatch.setattr(shadow_starter, "ROWS", 4)
     said: set[str] = set()
     operator = Operator(service, a_job, random.Random(seed))
