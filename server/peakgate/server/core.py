@@ -89,6 +89,7 @@ class Core:
         self._forgetter = Forgetter(store, retention, clock=clock, metrics=metrics)
         self._guard = Guard(metrics, log)
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
         self.ready = False
         self.lost_predictions = 0
         """Answered predictions that a stop could not write."""
@@ -121,21 +122,32 @@ class Core:
         self.ready = True
 
     async def stop(self, grace_seconds: float) -> None:
-        """Writes what waits and closes the store."""
+        """Lets what is under way end, writes what waits, and closes the store."""
         self.ready = False
-        for task in self._tasks:
+        self._stopping.set()
+        self.lost_predictions, _ = await asyncio.gather(self.audit.stop(grace_seconds), self._end_tasks(grace_seconds))
+        self.predictor.close()
+        if self.audit.healthy:  # else the lease ends by itself
+            with suppress(PeakgateError):
+                await self.keeper.give_up()
+        await asyncio.to_thread(self.store.close)
+
+    async def _end_tasks(self, grace_seconds: float) -> None:
+        """A task that is in the database ends there: its thread could not be cancelled."""
+        late = (await asyncio.wait(self._tasks, timeout=grace_seconds))[1] if self._tasks else ()
+        for task in late:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        self.lost_predictions = await self.audit.stop(grace_seconds)
-        self.predictor.close()
-        with suppress(PeakgateError):  # it ends by itself
-            await self.keeper.give_up()
-        await asyncio.to_thread(self.store.close)
+
+    async def _stops_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        return self._stopping.is_set()
 
     async def _every(self, seconds: float, work: Callable[[], Coroutine[None, None, None]]) -> None:
-        while True:
-            await asyncio.sleep(seconds)
+        while not await self._stops_within(seconds):
             try:
                 await work()
             except PeakgateError as error:
