@@ -127,25 +127,30 @@ class Core:
         self.ready = True
 
     async def stop(self, grace_seconds: float) -> None:
-        """Writes what waits and closes the store."""
+        """Lets what is under way end, writes what waits, and closes the store."""
         self.ready = False
+        self._stopping.set()
         self.shadow_starter.close()
-        await self._end_tasks(grace_seconds)
-        self.lost_predictions = await self.audit.stop(grace_seconds)
+        self.lost_predictions, _ = await asyncio.gather(self.audit.stop(grace_seconds), self._end_tasks(grace_seconds))
         self.predictor.close()
-        with suppress(PeakgateError):  # it ends by itself
-            await self.keeper.give_up()
+        if self.audit.healthy:  # else the lease ends by itself
+            with suppress(PeakgateError):
+                await self.keeper.give_up()
         await asyncio.to_thread(self.store.close)
 
     async def _end_tasks(self, grace_seconds: float) -> None:
-        """Work that is under way ends first: a thread cannot be cancelled, and would hold a connection of a store that is closed."""
-        self._stopping.set()
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=grace_seconds)
-            for task in late:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+        """A task that is in the database ends there: its thread could not be cancelled."""
+        late = (await asyncio.wait(self._tasks, timeout=grace_seconds))[1] if self._tasks else ()
+        for task in late:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _stops_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        return self._stopping.is_set()
 
     async def _every(self, seconds: float, work: Callable[[], Coroutine[None, None, None]], *, first: float | None = None) -> None:
         """`first`: the wait before the first time, where it is another one."""
@@ -158,11 +163,6 @@ class Core:
                 self._log.warning("put off", work=work.__name__, cause=error.message)
             except Exception:  # noqa: BLE001 - a background task must outlive a defect; the log has it
                 self._log.exception("background task failed", work=work.__name__)
-
-    async def _stops_within(self, seconds: float) -> bool:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
-        return self._stopping.is_set()
 
     async def _keep_lease(self) -> None:
         if await self.keeper.keep():
