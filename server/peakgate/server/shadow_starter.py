@@ -19,8 +19,7 @@ from peakgate.server.memory import MemoryModel
 from peakgate.server.retell import Teller
 from peakgate.server.shadow import Shadow, check_is_whole
 from peakgate.server.store.base import Store
-from peakgate.server.store.lines import OPEN
-from peakgate.server.store.records import CalibrationRow, Lease
+from peakgate.server.store.records import OPEN, CalibrationRow, Lease
 
 EVERYTHING = ((1, OPEN),)
 

@@ -7,11 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import ColumnElement, Connection, and_, false, or_, select, update
 
-from peakgate.server.store.records import SHADOW
+from peakgate.server.store.records import OPEN, SHADOW
 from peakgate.server.store.tables import calibrations, observations
-
-OPEN = 1 << 62
-"""End of a range that still grows."""
 
 FOUND = 2
 """`aside` of what no version that is kept had taken in and a shadow of everything brought back; one more when it is set aside again."""

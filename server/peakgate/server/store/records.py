@@ -290,9 +290,12 @@ class ToldRow:
 
 DAILY, ALARM, PROMOTED = "daily", "alarm", "promoted"
 KEPT_KINDS = (DAILY, ALARM, PROMOTED)
+"""Why a version is kept: the first of a day, one after which a level had moved, one that an operator switched to or left."""
 SHADOW = "shadow"
 """Kind of a version that learned beside the active one, also when it has ended: it is no place to go back to."""
-"""Why a version is kept: the first of a day, one after which a level had moved, one that an operator switched to or left."""
+
+OPEN = 1 << 62
+"""End of a range of versions that still grows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

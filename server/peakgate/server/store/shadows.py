@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select, update
 from peakgate.server.store import leases, lines
 from peakgate.server.store.calibrations import active_sequence, add, at
 from peakgate.server.store.postgresql import Lock, take
-from peakgate.server.store.records import PROMOTED, SHADOW, CalibrationRow, Lease
+from peakgate.server.store.records import OPEN, PROMOTED, SHADOW, CalibrationRow, Lease
 from peakgate.server.store.tables import calibrations
 
 _IS_SHADOW = calibrations.c.state == "shadow"
@@ -37,8 +37,8 @@ def start(connection: Connection, new: CalibrationRow, *, base: int, expected_se
     take(connection, Lock.CALIBRATION)
     if place(connection) or active_sequence(connection) != expected_sequence:
         return False
-    since = (_newest(connection) + 1, lines.OPEN)
-    ranges = [since, *lines.ranges_of(connection, base)] if base else [(1, lines.OPEN)]
+    since = (_newest(connection) + 1, OPEN)
+    ranges = [since, *lines.ranges_of(connection, base)] if base else [(1, OPEN)]
     more = {"ranges": ranges, "edges": [base, expected_sequence] if base else lines.tips(connection), "known": expected_sequence}
     trial = json.dumps(json.loads(new.trial) | more)
     add(connection, replace(new, state="shadow", kind=SHADOW, parent=0, trial=trial))

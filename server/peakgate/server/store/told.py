@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, Row, Select, or_, select
 
 from peakgate.server.store import lines
-from peakgate.server.store.records import ToldRow
+from peakgate.server.store.records import OPEN, ToldRow
 from peakgate.server.store.tables import jobs, observations, predictions
 
 
@@ -44,7 +44,7 @@ def _query() -> Select[tuple[object, ...]]:
 
 def _is_released(released: int, ranges: Sequence[lines.Range]) -> bool:
     """By the line itself, or by what it came from before the oldest version that is kept."""
-    oldest = min((first for first, _ in ranges), default=lines.OPEN)
+    oldest = min((first for first, _ in ranges), default=OPEN)
     return bool(released) and (released < oldest or lines.within(released, ranges))
 
 
