@@ -216,3 +216,16 @@ def test_a_request_for_any_card_is_steered_to_one_that_fits(slurm: Slurm, gate: 
     (gate.folder / "cards.yaml").unlink()
     assert "asks for a100-80 now" in done.stderr
     assert slurm.job(job_number(done))["TresPerNode"] == "gres:gpu:a100-80:1"
+
+
+def test_a_job_that_does_not_fit_may_be_tried_within_a_budget(slurm: Slurm, gate: RunningGate) -> None:
+    """Its prediction is stamped, so that what comes of it is learned from; a try too many is refused with the service's word."""
+    script = f"{TOO_LARGE}#PEAKGATE try=a new kernel\n"
+    done = [slurm.sbatch(script, "--gres=gpu:h100:1", "--hold") for _ in range(4)]
+    granted = [each for each in done if each.returncode == 0]
+    assert 0 < len(granted) < 4
+    assert "admitted to be tried (a new kernel)" in granted[0].stderr
+    assert stamp(slurm, granted[0]) not in ("", "peakgate=unchecked")
+    assert is_refused(done[-1])
+    last = gate.journal()[-4]
+    assert (last["admitted_by"], last["wish"], last["outcome"]) == ("try", "a new kernel", "would_refuse")
