@@ -22,7 +22,6 @@ VERBS = (
     "schema",
     "serve",
     "agent",
-    "slurm",
     "gate",
     "doctor",
     "db",

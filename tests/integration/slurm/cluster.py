@@ -145,10 +145,19 @@ class Slurm:
         """Gives the submit commands their script."""
         self.write("cli_filter.lua", text)
 
+    def end_jobs(self, *, seconds: float = 20.0) -> None:
+        """Ends every job at once, and returns when none runs any more."""
+        deadline = time.monotonic() + seconds
+        while jobs := self.run("squeue", "-h", "-o", "%A", user="root").stdout.split():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"jobs do not end: {jobs}\n{self.log()[-2000:]}")
+            self.run("scancel", "--quiet", "--state=PENDING", *jobs, user="root")
+            self.run("scancel", "--quiet", "--full", "--signal=KILL", *jobs, user="root")
+            time.sleep(0.05)
+
     def reset(self) -> None:
         """Ends all jobs and takes the scripts away."""
-        self.run("scancel", f"--user={USER}", user="root")
-        self.run("scancel", f"--user={OTHER_USER}", user="root")
+        self.end_jobs()
         for name in ("job_submit.lua", "cli_filter.lua"):
             self.write(name, (HERE / f"nothing_{name}").read_text())
 

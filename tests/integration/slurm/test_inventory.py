@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.bench.programs import PEAKGATE, Program, peakgate_server
+from tests.bench.programs import PEAKGATE
 from tests.integration.slurm.cluster import Done, Slurm
 
 from peakgate.client.connect import connect
 from peakgate.hooks.slurm.card_table import read_table
 from peakgate.hooks.slurm.cards import Cards
 from peakgate.hooks.slurm.submission import submission_of
+from peakgate.server.embedded import open_embedded
 from peakgate.v1 import telemetry_service_pb2 as pb
 
 H100, A100_80, KRAKEN = 85_520_809_984, 85_899_345_920, 18_253_611_008
@@ -33,9 +34,10 @@ def command(slurm: Slurm) -> Command:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """A service to which agents have reported cards of three nodes, one of them not what its type says."""
-    with peakgate_server(tmp_path_factory.mktemp("service")) as running, connect(running.target) as client:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a service listens to which agents have reported cards of three nodes, one of them not what its type says."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('service') / 'service.sqlite3'}"
+    with open_embedded(url) as target, connect(target) as client:
         for node, name, total in (
             ("h100n1.example.org", "NVIDIA H100 80GB HBM3", H100),
             ("a100n1", "NVIDIA A100-SXM4-80GB", A100_80),
@@ -45,7 +47,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
             peak = pb.PeakSample(node=node, gpu_uuid="GPU-5d5ba0d6", gpu_name=name, gpu_total_bytes=total, job="7", peak_bytes=1e9)
             info = pb.NodeInfo(cluster="testcluster", node=node, boot_id="b")
             assert client.report_peaks(pb.ReportPeaksRequest(node=info, peaks=[peak])).stored == 1
-        yield running
+        yield target
 
 
 def rows_of(done: Done) -> dict[tuple[str, str], dict[str, object]]:
@@ -73,22 +75,22 @@ def test_without_a_service_names_are_all_there_is(command: Command) -> None:
     assert rows["a100-40", "a100n1"]["partitions"] == ["a100", "any"]
 
 
-def test_with_a_service_memory_is_learned(command: Command, service: Program) -> None:
+def test_with_a_service_memory_is_learned(command: Command, service: str) -> None:
     """By node and type, the strange type too; what agents saw in the mixed node is of the type of its size."""
-    rows = rows_of(command("inventory", "--output=jsonl", f"--server={service.target}"))
+    rows = rows_of(command("inventory", "--output=jsonl", f"--server={service}"))
     assert rows["h100", "h100n1"]["memory_bytes"] == H100
     assert (rows["h100", "h100n2"]["gpu"], rows["h100", "h100n2"]["source"]) == ("h100-80gb", "catalogue")
     assert (rows["a100-80", "a100n1"]["memory_bytes"], rows["a100-40", "a100n1"]["memory_bytes"]) == (A100_80, 0)
     assert (rows["kraken", "oddn1"]["memory_bytes"], rows["kraken", "oddn1"]["source"]) == (KRAKEN, "agents")
 
 
-def test_the_table_is_written_kept_and_used(command: Command, slurm: Slurm, service: Program) -> None:
+def test_the_table_is_written_kept_and_used(command: Command, slurm: Slurm, service: str) -> None:
     """What a person states stays, what agents see against it is said, and submissions are judged by it."""
     path = slurm.folder / "cards.yaml"
     path.write_text(
         f"untyped: best\ncards:\n- {{type: kraken, memory_bytes: {2 * KRAKEN}}}\n- {{type: '', nodes: oldn1, gpu: v100-32gb}}\n"
     )
-    done = command("inventory", "--write", "--cards", path, "--output=jsonl", f"--server={service.target}")
+    done = command("inventory", "--write", "--cards", path, "--output=jsonl", f"--server={service}")
     remark = str(rows_of(done)["kraken", "oddn1"]["remark"])
     assert remark == "agents report 17.0 GiB (Kraken) in oddn1, the table says 34.0 GiB"
     table = read_table(path)

@@ -1,31 +1,15 @@
-"""`peakgate slurm`: what an administrator of a Slurm cluster needs."""
+"""`peakgate slurm`: for those who run a Slurm cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from peakgate.client.options import Database, Output, OutputForm, Server
 
-if TYPE_CHECKING:  # every verb's module is imported to be listed
-    from collections.abc import Mapping, Sequence
-
-    from peakgate.hooks.slurm.card_table import CardTable
-    from peakgate.hooks.slurm.learned import Seen
-
-slurm = typer.Typer(no_args_is_help=True, help="For administrators of a Slurm cluster.")
-
-CARDS_FILE = Path("/etc/peakgate/cards.yaml")
-
-Cards = Annotated[Path, typer.Option("--cards", metavar="FILE", help="The table of cards (YAML).")]
-UNNAMED_CLUSTERS = frozenset({"", "default"})
-"""What an agent calls its cluster when nobody told it."""
-
-Write = Annotated[bool, typer.Option("--write", help="Write the table, with the rows that a person stated kept.")]
+slurm = typer.Typer(no_args_is_help=True, help="For those who run a Slurm cluster.")
 
 Journal = Annotated[Path, typer.Option(metavar="FILE", help="The gate's journal.")]
 Since = Annotated[str, typer.Option(metavar="TIME", help="Begin of the window: 7d ago, a time, or seconds since the epoch.")]
@@ -35,72 +19,12 @@ SacctFile = Annotated[
 ]
 Jobs = Annotated[str | None, typer.Option("--jobs", metavar="FILE", help="Lines of JOB PREDICTION, where no comment says it.")]
 
+Cards = Annotated[Path, typer.Option("--cards", metavar="FILE", help="The table of cards (YAML).")]
+GateSocket = Annotated[Path | None, typer.Option("--socket", metavar="PATH", help="The gate's. Default: the one that the hook asks.")]
+Write = Annotated[bool, typer.Option("--write", help="Write the table, with the rows that a person stated kept.")]
+
+CARDS_FILE = Path("/etc/peakgate/cards.yaml")
 JOURNAL = Path("/var/log/peakgate/decisions.jsonl")
-
-
-@slurm.command()
-def inventory(
-    *, cards: Cards = CARDS_FILE, write: Write = False, server: Server = None, db: Database = None, output: OutputForm = Output.table
-) -> None:
-    """Shows the cluster's cards, how much memory each has and who says so. Exit status 1 when a card's memory is not known, or disputed."""
-    from peakgate.client.render.inventory import print_inventory
-    from peakgate.hooks.slurm.card_file import table_text, write_table
-    from peakgate.hooks.slurm.inventory import inventory as inventory_of
-    from peakgate.hooks.slurm.nodes import default_partition, nodes_of
-    from peakgate.hooks.slurm.scontrol import scontrol, settings_of
-
-    with _told():
-        nodes = list(nodes_of(scontrol("show", "node", "-o")))
-        partition = default_partition(scontrol("show", "partition", "-o"))
-        cluster = settings_of(scontrol("show", "config")).get("ClusterName", "")
-        own = _own_table(cards)
-    seen, catalogue = _known(server, db, cluster)
-    found = inventory_of(nodes, seen=seen, own=own, catalogue=catalogue)
-    print_inventory(found, output)
-    if write:
-        with _told():
-            write_table(cards, table_text(found, own=own, cluster=cluster, default_partition=partition))
-    raise typer.Exit(1 if any(each.is_bad for each in found) else 0)
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """What Slurm or a file refuses, as an error of the command."""
-    from peakgate.client.errors import InputError
-    from peakgate.hooks.slurm.card_table import TableError
-    from peakgate.hooks.slurm.scontrol import ScontrolError
-
-    try:
-        yield
-    except ScontrolError as error:
-        raise InputError(str(error), reason="SLURM_UNAVAILABLE") from error
-    except TableError as error:
-        raise InputError(str(error), reason="CARDS_INVALID") from error
-    except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}", reason="FILE_UNWRITABLE") from error
-
-
-def _own_table(path: Path) -> CardTable:
-    from peakgate.hooks.slurm.card_table import CardTable, read_table
-
-    return read_table(path) if path.exists() else CardTable()
-
-
-def _known(server: str | None, db: str | None, cluster: str) -> tuple[Sequence[Seen], Mapping[str, int]]:
-    """What agents saw, and the catalogue; a service that is away is said, and the rest shown without it."""
-    from peakgate.client.connect import open_client
-    from peakgate.client.errors import PeakgateError
-    from peakgate.client.output import error_console
-    from peakgate.hooks.slurm.learned import Seen
-
-    try:
-        with open_client(server, db) as client:
-            mine = [card for card in client.list_cards() if card.cluster in UNNAMED_CLUSTERS or card.cluster.lower() == cluster.lower()]
-            sizes = {gpu.name: gpu.total_bytes for gpu in client.list_gpus().gpus}
-    except PeakgateError as error:
-        error_console().print(f"agents were not asked: {error.message}", markup=False)
-        return (), {}
-    return [Seen(card.node, card.gpu_name, card.total_bytes) for card in mine], sizes
 
 
 @slurm.command()
@@ -180,3 +104,34 @@ def report(
         print_report(human_console(output), judged)
     else:
         write_json(report_as_dict(judged), output)
+
+
+@slurm.command()
+def inventory(
+    *, cards: Cards = CARDS_FILE, write: Write = False, server: Server = None, db: Database = None, output: OutputForm = Output.table
+) -> None:
+    """Shows the cluster's cards, how much memory each has and who says so. Exit status 1 when a card's memory is not known, or disputed."""
+    from peakgate.client.output import error_console
+    from peakgate.client.render.inventory import print_inventory
+    from peakgate.hooks.slurm.stock import take_stock
+
+    stock = take_stock(cards, server, db, lambda why: error_console().print(f"agents were not asked: {why}", markup=False))
+    print_inventory(stock.found, output)
+    if write:
+        stock.write(cards)
+    raise typer.Exit(1 if any(each.is_bad for each in stock.found) else 0)
+
+
+@slurm.command()
+def doctor(*, server: Server = None, cards: Cards = CARDS_FILE, socket: GateSocket = None, output: OutputForm = Output.table) -> None:
+    """Checks the way of a submission, each step with its remedy: controller, hook, gate, service, agents. On the controller's host.
+
+    Exit status 1 when something is wrong.
+    """
+    import os
+
+    from peakgate.client.doctor.show import show
+    from peakgate.hooks.slurm.doctor.run import slurm_checks
+
+    checks = list(slurm_checks(cards=cards, server=server or os.environ.get("PEAKGATE_SERVER", ""), socket=socket))
+    raise typer.Exit(show(checks, output))

@@ -34,14 +34,19 @@ def inventory(
 ) -> list[Found]:
     """Like nodes together, by type. `own`: the table as it stands, whose rows of a person win; `catalogue`: bytes by a card's name."""
     nodes, hosts, sizes = list(nodes), by_host(seen), catalogue or {}
+    rows = own.cards if own else ()
+    stated, earlier = [row for row in rows if row.is_stated], [row for row in rows if row.source == LEARNED]
     learned = {node.name: learned_of(node, hosts) for node in nodes}
     elsewhere = _elsewhere(nodes, learned)
     groups: dict[tuple[Row, _Known], list[str]] = {}
     for node in nodes:
         for item in node.gpus:
             said = learned[node.name].get(item.type)
-            stated = _stated(own.cards if own else (), item.type, node)
-            known = _known(item.type, node, stated, said, elsewhere.get(item.type), sizes)
+            known = _known(item.type, node, _about(stated, item.type, node), said, sizes)
+            if known.is_bad or known.source == CATALOGUE:
+                known = _known_before(_about(earlier, item.type, node), said) or known
+            if known.source == UNKNOWN and said is None and item.type in elsewhere:
+                known = _as_elsewhere(item.type, node, elsewhere[item.type])
             row = Row(type=item.type, partitions=tuple(sorted(node.partitions)), features=node.features, count=item.count)
             groups.setdefault((row, known), []).append(node.name)
     found = [_found(row, known, names) for (row, known), names in groups.items()]
@@ -53,12 +58,12 @@ def _found(row: Row, known: _Known, names: Sequence[str]) -> Found:
     return Found(row=row, remark=known.remark, is_bad=known.is_bad)
 
 
-def _stated(rows: Sequence[Row], kind: str, node: Node) -> Row | None:
-    """A person's row about this type in this node."""
+def _about(rows: Sequence[Row], kind: str, node: Node) -> Row | None:
+    """The first row about this type in this node."""
     for row in rows:
         here = not row.nodes or node.name in expanded(row.nodes)
         there = not row.partitions or set(row.partitions) & set(node.partitions)
-        if row.is_stated and here and there and row.type.lower() == kind.lower() and set(row.features) <= set(node.features):
+        if here and there and row.type.lower() == kind.lower() and set(row.features) <= set(node.features):
             return row
     return None
 
@@ -73,7 +78,7 @@ def _elsewhere(nodes: Sequence[Node], learned: Mapping[str, Mapping[str, Seen | 
     return {kind: each[0] for kind, each in told.items() if len({one.total_bytes for one in each}) == 1}
 
 
-def _known(kind: str, node: Node, stated: Row | None, said: Seen | str | None, elsewhere: Seen | None, sizes: Mapping[str, int]) -> _Known:
+def _known(kind: str, node: Node, stated: Row | None, said: Seen | str | None, sizes: Mapping[str, int]) -> _Known:
     names = cards_meant(kind, node.features)
     if stated is not None:
         known = _Known(stated.gpu, stated.memory_bytes, TABLE)
@@ -85,10 +90,18 @@ def _known(kind: str, node: Node, stated: Row | None, said: Seen | str | None, e
     doubt = said or ""
     if len(names) == 1:
         return _Known(names[0], 0, CATALOGUE, doubt, bool(doubt))
-    if elsewhere is not None and not doubt:
-        return _Known(_gpu_of(elsewhere, names), elsewhere.total_bytes, LEARNED, f"as agents report of this type in {elsewhere.node}")
     what = f"may be {' or '.join(names)}" if names else "is no card that is known by its name"
     return _Known("", 0, UNKNOWN, doubt or f"{kind or 'a card without a type'} {what}: state gpu or memory_bytes", is_bad=True)
+
+
+def _known_before(row: Row | None, said: Seen | str | None) -> _Known | None:
+    """What agents told when the table was written, of a node that they tell nothing of now."""
+    return _Known(row.gpu, row.memory_bytes, LEARNED) if row is not None and said is None else None
+
+
+def _as_elsewhere(kind: str, node: Node, seen: Seen) -> _Known:
+    gpu = _gpu_of(seen, cards_meant(kind, node.features))
+    return _Known(gpu, seen.total_bytes, LEARNED, f"as agents report of this type in {seen.node}")
 
 
 def _gpu_of(seen: Seen, names: Sequence[str]) -> str:

@@ -100,6 +100,25 @@ def test_a_persons_word_wins_and_is_checked() -> None:
     ]
 
 
+def test_what_agents_told_before_is_kept() -> None:
+    """A service that is away, or that has forgotten, takes nothing out of the table; what agents tell now is newer."""
+    own = CardTable(
+        cards=(
+            Row(type="odd", nodes="n1", memory_bytes=ODD, source="agents"),
+            Row(type="h100", nodes="n2", memory_bytes=7, source="agents"),
+        )
+    )
+    nodes = [a_node("n1", ("odd", 2)), a_node("n2", ("h100", 2)), a_node("n3", ("odd", 2))]
+    found = inventory(nodes, own=own)
+    assert [(each.row.nodes, each.row.memory_bytes, each.row.source) for each in found] == [
+        ("n2", 7, "agents"),
+        ("n1", ODD, "agents"),
+        ("n3", 0, "unknown"),
+    ]
+    newer = inventory(nodes[:1], own=own, seen=[Seen("n1", "", 2 * ODD)])
+    assert newer[0].row.memory_bytes == 2 * ODD
+
+
 def test_a_name_that_is_wrong_is_said() -> None:
     """A type called after a card that it is not."""
     (found,) = inventory([a_node("n1", ("h100", 4))], seen=[Seen("n1", "NVIDIA A100-PCIE-40GB", A100_40)])
