@@ -17,7 +17,7 @@ PROGRAM = Path(sys.executable).with_name("peakgate")
 # Verbs that have verbs of their own.
 GROUPS = frozenset({"catalog", "calibration", "db", "slurm"})
 # Verbs of the command, as the contract names them, that exist today.
-VERBS = {"predict", "read", "suggest", "explain", "diagnose", "trace", "probe", "serve", "agent"}
+VERBS = {"predict", "read", "suggest", "explain", "diagnose", "trace", "probe", "serve", "agent", "gate"}
 VERBS |= {"jobs", "catalog", "schema", "db", "doctor", "calibration", "slurm"}
 
 

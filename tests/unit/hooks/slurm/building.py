@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
+from google.protobuf.message import Message
 
 from peakgate.hooks.slurm.submission import Submission, submission_of
 from peakgate.v1.prediction_pb2 import Capacity, LedgerLine, Peak, PredictResponse, Suggestion, Verdict
-from peakgate.v1.prediction_service_pb2 import GetPredictionRequest, GetPredictionResponse, PredictRequest
+from peakgate.v1.prediction_service_pb2 import (
+    GetPredictionRequest,
+    GetPredictionResponse,
+    ListPredictionsRequest,
+    ListPredictionsResponse,
+    PredictRequest,
+    SuggestRequest,
+    SuggestResponse,
+)
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceServicer, add_PredictionServiceServicer_to_server
 from peakgate.v1.training_job_pb2 import TrainingJob
+
+if TYPE_CHECKING:  # generic for the type checker only
+    Context = grpc.aio.ServicerContext[Message, Message]
 
 GB = 1_000_000_000
 TRAINING = """#!/bin/bash
@@ -73,21 +87,27 @@ class Answering(PredictionServiceServicer):
     code: grpc.StatusCode | None = None
     seconds: float = 0.0
 
-    async def Predict(self, request: PredictRequest, context: grpc.aio.ServicerContext) -> PredictResponse:  # type: ignore[override, type-arg]
+    async def Predict(self, request: PredictRequest, context: Context) -> PredictResponse:
         """The answer."""
-        import asyncio
-
         self.asked.append(request)
         await asyncio.sleep(self.seconds)
         if self.code is not None:
             await context.abort(self.code, "as told")
         return self.answer(request)
 
-    async def GetPrediction(self, request: GetPredictionRequest, context: grpc.aio.ServicerContext) -> GetPredictionResponse:  # type: ignore[override, type-arg]
+    async def GetPrediction(self, request: GetPredictionRequest, context: Context) -> GetPredictionResponse:
         """What is stored."""
         if request.prediction not in self.stored:
             await context.abort(grpc.StatusCode.NOT_FOUND, "not known")
         return self.stored[request.prediction]
+
+    async def Suggest(self, request: SuggestRequest, context: Context) -> SuggestResponse:
+        """Never asked."""
+        raise NotImplementedError
+
+    async def ListPredictions(self, request: ListPredictionsRequest, context: Context) -> ListPredictionsResponse:
+        """Never asked."""
+        raise NotImplementedError
 
 
 @contextlib.asynccontextmanager

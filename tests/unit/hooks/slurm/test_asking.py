@@ -14,7 +14,8 @@ from tests.unit.hooks.slurm.building import Answering, a_job, a_suggestion, an_a
 from peakgate.hooks.slurm.advising import Advisers
 from peakgate.hooks.slurm.asking import BESIDE, SERVICE, Judgement, Judges, Service
 from peakgate.hooks.slurm.breaker import Breaker
-from peakgate.v1.prediction_service_pb2 import GetPredictionResponse
+from peakgate.v1.prediction_pb2 import PredictResponse
+from peakgate.v1.prediction_service_pb2 import GetPredictionResponse, PredictRequest
 
 
 @asynccontextmanager
@@ -72,18 +73,14 @@ async def test_a_service_that_hangs_costs_its_deadline_and_no_more() -> None:
     """The one beside begins meanwhile, so that its answer is there then."""
     service, beside = Answering(seconds=60), Answering()
     async with judges(service, beside, deadline_seconds=0.3) as found:
-        await found.beside().predict(service.asked[0] if service.asked else _request(), 5)  # type: ignore[union-attr]
+        warm = found.beside()
+        assert warm is not None
+        await warm.predict(PredictRequest(job=a_job()), 5)
         began = time.perf_counter()
         judgement = await ask(found)
         took = time.perf_counter() - began
     assert judgement.by == BESIDE
     assert 0.25 <= took <= 1.0
-
-
-def _request() -> object:
-    from peakgate.v1.prediction_service_pb2 import PredictRequest
-
-    return PredictRequest(job=a_job())
 
 
 async def test_a_service_that_fails_is_left_alone_for_a_while() -> None:
@@ -116,17 +113,17 @@ async def test_a_stored_prediction_is_looked_up() -> None:
     assert (known.job, unknown, away) == (a_job(), None, None)
 
 
-def advice(request: object) -> object:
+def advice(request: PredictRequest) -> PredictResponse:
     """A rejection, with a change when it is looked for."""
     answer = rejected()
-    if not getattr(request, "brief"):  # noqa: B009 - of a request of gRPC
+    if not request.brief:
         answer.suggestions.append(a_suggestion())
     return answer
 
 
 async def test_advice_is_looked_for_beside_the_verdict_and_stored_nowhere() -> None:
     """In time it is told; a second time it is not looked for."""
-    service = Answering(answer=advice)  # type: ignore[arg-type]
+    service = Answering(answer=advice)
     async with judges(service) as found:
         advisers = Advisers(judges=found, wait_seconds=5)
         for _ in range(2):
@@ -138,7 +135,7 @@ async def test_advice_is_looked_for_beside_the_verdict_and_stored_nowhere() -> N
 
 async def test_advice_that_comes_late_is_told_the_next_time() -> None:
     """The search outlives the submission that began it."""
-    service = Answering(answer=advice, seconds=0.2)  # type: ignore[arg-type]
+    service = Answering(answer=advice, seconds=0.2)
     async with judges(service) as found:
         advisers = Advisers(judges=found, wait_seconds=0.01)
         judgement = await ask(found)
@@ -150,9 +147,9 @@ async def test_advice_that_comes_late_is_told_the_next_time() -> None:
 
 
 @pytest.mark.parametrize("answer", [an_answer(), an_answer("UNDECIDED")])
-async def test_only_a_rejected_job_needs_advice(answer: object) -> None:
+async def test_only_a_rejected_job_needs_advice(answer: PredictResponse) -> None:
     """Nothing is asked for others."""
-    service = Answering(answer=lambda request: answer)  # type: ignore[arg-type, return-value]
+    service = Answering(answer=lambda request: answer)
     async with judges(service) as found:
         await Advisers(judges=found).advised(await ask(found), a_job())
     assert len(service.asked) == 1
@@ -160,7 +157,7 @@ async def test_only_a_rejected_job_needs_advice(answer: object) -> None:
 
 async def test_the_service_beside_searches_only_where_there_is_no_other() -> None:
     """All verdicts rest on it while the real one is away."""
-    beside = Answering(answer=advice)  # type: ignore[arg-type]
+    beside = Answering(answer=advice)
     async with judges(None, beside) as found:
         away = await Advisers(judges=found, wait_seconds=5).advised(await ask(found), a_job())
         alone = Judges(service=None, beside=found.beside, deadline_seconds=5.0)

@@ -8,9 +8,12 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.unit.hooks.slurm.building import TRAINING, Answering, a_job, a_submission, an_answer, serving
 
+from peakgate.hooks.slurm import finding
 from peakgate.hooks.slurm.asking import Judges, Service
 from peakgate.hooks.slurm.attached import Attached, attach, read_attached
 from peakgate.hooks.slurm.finding import Finder, Found
+from peakgate.hooks.slurm.reading import Read, read_submission
+from peakgate.hooks.slurm.submission import Submission
 from peakgate.hooks.slurm.wire import Request
 from peakgate.v1.prediction_service_pb2 import GetPredictionResponse
 
@@ -50,13 +53,13 @@ def batch(attached: Attached, script: str = TRAINING, **environment: str) -> Req
 
 async def test_the_prediction_of_the_submit_host_is_used() -> None:
     """It is of the attached document, which belongs to this script."""
-    found = await found_of(batch(attached_to()), told := [])
+    found = await found_of(batch(attached_to()), told := list[str]())
     assert (found.job, found.stored is not None, told) == (a_job(), True, [])
 
 
 async def test_a_document_stands_by_itself() -> None:
     """Where its prediction is not known, or was never made."""
-    unknown = await found_of(batch(attached_to()), told := [], stored={})
+    unknown = await found_of(batch(attached_to()), told := list[str](), stored={})
     without = await found_of(batch(attached_to(prediction="")), told)
     assert [(each.job, each.stored) for each in (unknown, without)] == [(a_job(), None)] * 2
 
@@ -64,7 +67,7 @@ async def test_a_document_stands_by_itself() -> None:
 async def test_a_prediction_of_another_job_is_not_believed() -> None:
     """An id may be copied from anywhere; it is said in the log."""
     other = {NAME: GetPredictionResponse(job=a_job(gpu__count=1), prediction=an_answer())}
-    found = await found_of(batch(attached_to()), told := [], stored=other)
+    found = await found_of(batch(attached_to()), told := list[str](), stored=other)
     assert (found.job, found.stored) == (a_job(), None)
     assert "prediction of another job" in told[0]
 
@@ -81,7 +84,7 @@ async def test_a_prediction_of_another_job_is_not_believed() -> None:
 )
 async def test_what_does_not_hold_together_is_left_and_the_script_is_read(script: str, environment: dict[str, str]) -> None:
     """An environment that a job hands down, or that somebody wrote by hand."""
-    found = await found_of(batch(attached_to(), script, **environment), told := [])
+    found = await found_of(batch(attached_to(), script, **environment), told := list[str]())
     assert found.stored is None
     assert found.job is not None
     assert found.job.batch.micro_batch_size == 1
@@ -113,10 +116,13 @@ async def test_a_change_of_a_job_that_is_not_known_is_let_be(comment: str, want_
 
 async def test_equal_scripts_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under the same request; another request is read anew, for it decides what the script's variables are."""
-    from peakgate.hooks.slurm import finding
+    read = list[Submission]()
 
-    read, real = [], finding.read_submission
-    monkeypatch.setattr(finding, "read_submission", lambda *arguments: read.append(1) or real(*arguments))
+    def noting(submission: Submission, script: str, argv: tuple[str, ...], stated: str) -> Read:
+        read.append(submission)
+        return read_submission(submission, script, argv, stated)
+
+    monkeypatch.setattr(finding, "read_submission", noting)
     request = Request(operation="submit", uid=1, script=TRAINING)
     async with finder([]) as each:
         for tres in ("gres:gpu:2", "gres:gpu:2", "gres:gpu:4"):

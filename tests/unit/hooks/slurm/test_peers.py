@@ -48,7 +48,7 @@ async def ask(path: Path, content: bytes, *, end: bool = False) -> bytes:
 
 async def test_a_line_is_answered_and_the_connection_closed(tmp_path: Path) -> None:
     """Many at once."""
-    async with listening(tmp_path / "s", cut := []):
+    async with listening(tmp_path / "s", cut := list[str]()):
         found = await asyncio.gather(*(ask(tmp_path / "s", b"x" * number + b"\n") for number in range(50)))
     assert found == [f"{number + 1}\n".encode() for number in range(50)]
     assert cut == []
@@ -56,7 +56,7 @@ async def test_a_line_is_answered_and_the_connection_closed(tmp_path: Path) -> N
 
 async def test_other_users_are_not_answered(tmp_path: Path) -> None:
     """The kernel says who asks."""
-    async with listening(tmp_path / "s", cut := [], allowed=frozenset({os.geteuid() + 1})):
+    async with listening(tmp_path / "s", cut := list[str](), allowed=frozenset({os.geteuid() + 1})):
         assert await ask(tmp_path / "s", b"x\n") == b""
     assert cut == ["not_allowed"]
 
@@ -67,7 +67,7 @@ async def test_other_users_are_not_answered(tmp_path: Path) -> None:
 )
 async def test_what_is_no_line_is_cut(tmp_path: Path, content: bytes, end: bool, want: str) -> None:
     """One that is too long, that ends early, or that never ends."""
-    async with listening(tmp_path / "s", cut := [], seconds=0.3):
+    async with listening(tmp_path / "s", cut := list[str](), seconds=0.3):
         assert await ask(tmp_path / "s", content, end=end) == b""
         await asyncio.sleep(0.05)
     assert want in cut
@@ -75,7 +75,7 @@ async def test_what_is_no_line_is_cut(tmp_path: Path, content: bytes, end: bool,
 
 async def test_somebody_who_looks_whether_the_gate_is_there_is_no_fault(tmp_path: Path) -> None:
     """And learns nothing."""
-    async with listening(tmp_path / "s", cut := []):
+    async with listening(tmp_path / "s", cut := list[str]()):
         assert await ask(tmp_path / "s", b"", end=True) == b""
     assert cut == []
 
@@ -83,7 +83,7 @@ async def test_somebody_who_looks_whether_the_gate_is_there_is_no_fault(tmp_path
 async def test_only_so_many_are_served_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others are cut before they are read."""
     monkeypatch.setattr(module, "MOST_CONNECTIONS", 2)
-    async with listening(tmp_path / "s", cut := [], seconds=1.0):
+    async with listening(tmp_path / "s", cut := list[str](), seconds=1.0):
         waiting = [await asyncio.open_unix_connection(tmp_path / "s") for _ in range(2)]
         await asyncio.sleep(0.05)
         assert await ask(tmp_path / "s", b"x\n") == b""

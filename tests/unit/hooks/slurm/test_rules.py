@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.contract.sources import ROOT
+
 from peakgate.hooks.slurm.rules import Mode, Rules, Who, WithoutAnswer
 from peakgate.hooks.slurm.rules_file import RulesError, read_rules
 
@@ -111,3 +113,11 @@ def test_an_empty_file_and_a_bare_off_are_read(tmp_path: Path) -> None:
     assert read_rules(path) == Rules()
     path.write_text("mode: off\nrules:\n- {user: x, mode: off}\n")
     assert (read_rules(path).mode, read_rules(path).rules[0].mode) == (Mode.off, Mode.off)
+
+
+def test_the_example_is_read() -> None:
+    """It begins in shadow and refuses nobody."""
+    found = read_rules(ROOT / "deploy/slurm/gate.yaml")
+    assert found.treatment(Who()).mode is Mode.shadow
+    assert found.treatment(Who(partitions=("h100",), qos="long")).mode is Mode.warn
+    assert {rule.mode for rule in found.rules} == {Mode.off, Mode.shadow, Mode.warn}

@@ -75,7 +75,7 @@ def test_a_verdict_of_ones_own_is_stamped_unchecked() -> None:
 )
 def test_what_admits_a_job_that_does_not_fit(more: dict[str, object], want: str) -> None:
     """The message is seen all the same, and says why the job is admitted."""
-    found = outcome(rejected(), **more)
+    found = outcome(rejected(), "enforce", **more)
     assert (found.reply.admits, found.reply.word, found.outcome, found.admitted_by) == (True, "0123abcd", "would_refuse", want)
     assert len(found.reply.says) == 3
     assert outcome(rejected(), "warn", **more).admitted_by == ""
