@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-
 from tests.contract.sources import ROOT
 
 from peakgate.hooks.slurm.rules import Mode, Rules, Who, WithoutAnswer

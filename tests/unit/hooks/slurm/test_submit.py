@@ -253,6 +253,7 @@ def test_scripts_that_call_this_command_are_passed_over(host: Host) -> None:
     done = host.call("sbatch", "--wrap", "hostname", PATH=f"{wrapper}:{host.folder / 'bin'}:/usr/bin:/bin")
     assert done.real["words"] == ["--wrap", "hostname"]
     assert host.call("sbatch", "--wrap", "hostname", PATH=str(wrapper)).status == 127
+    assert host.call("sbatch", "--help", PATH=str(wrapper)).status == 0
 
 
 def test_judging_alone_submits_nothing(host: Host) -> None:
