@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.bench.programs import ROOT, environment, peakgate_server
+from tests.bench.programs import PEAKGATE, ROOT, environment, peakgate_server
 from tests.integration.slurm.cluster import Slurm, job_number, missing
 from tests.integration.slurm.gate import running_gate, use_hook
 from tests.integration.slurm.joining import UUID, drop_ins, joined_cluster, until
@@ -176,6 +176,16 @@ def test_from_sbatch_to_a_changed_bound(joined: Slurm, target: str, client: Clie
     after = client.predict(before.job, validate_only=True)
     assert after.calibration.observations == before.prediction.calibration.observations + 1
     assert after.peak.bound_bytes != before.stored.peak.bound_bytes
+    told = json.loads(_report(target, tmp_path / "journal.jsonl"))
+    assert (told["submissions"], told["counts"]["right"], told["jobs"]) == (1, 1, [])
+
+
+def _report(target: str, journal: Path) -> str:
+    """What `peakgate slurm report` says."""
+    words = ["slurm", "report", "--since", "1h", "--journal", str(journal), "--server", target, "--output", "json"]
+    done = subprocess.run([str(PEAKGATE), *words], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 class _agent:  # noqa: N801 - used as a block
