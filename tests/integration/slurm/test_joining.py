@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.bench.programs import ROOT, environment, peakgate_server
+from tests.bench.programs import PEAKGATE, ROOT, environment, peakgate_server
 from tests.integration.slurm.cluster import Slurm, job_number, missing
 from tests.integration.slurm.gate import running_gate, use_hook
 from tests.integration.slurm.joining import UUID, drop_ins, joined_cluster, until
-from tests.integration.slurm.submit_host import FITS, submit, with_launcher
+from tests.integration.slurm.submit_host import FITS, TOO_LARGE, submit, with_launcher
 
 from peakgate.client.connect import Client, connect
 from peakgate.v1.document import parse_job
@@ -84,7 +85,7 @@ def stored(client: Client, prediction: str) -> GetPredictionResponse:
 
 def newest(client: Client) -> str:
     """The name of the prediction that was made last."""
-    return client.list_predictions(limit=1)[0].prediction
+    return next((each.prediction for each in client.list_predictions(limit=1)), "")
 
 
 def test_the_prolog_says_which_job_holds_which_card_and_the_epilog_takes_it_back(joined: Slurm) -> None:
@@ -138,6 +139,24 @@ def test_a_requeued_job_is_another_attempt_under_its_number(joined: Slurm, clien
     until(lambda: state(client, prediction) == "finished", "the end of the second attempt")
 
 
+def test_a_refusal_names_what_explains_it(joined: Slurm, target: str) -> None:
+    """The id at the prompt is that of the stored prediction, whose whole answer the same user reads."""
+    settings = {"PEAKGATE_SERVER": target, "PEAKGATE_MODE": "enforce"}
+    done = submit(joined, "sbatch", "--gpus=h100:1", joined.script(TOO_LARGE), env=settings)
+    assert (done.returncode, done.stdout) == (1, "")
+    found = re.search(r"more: (peakgate explain [0-9a-f]{32})$", done.stderr.splitlines()[2])
+    assert found, done.stderr
+    assert "activations" in submit(joined, *found[1].split()[1:], env=settings).stdout
+
+
+def test_a_test_only_submission_stores_nothing(joined: Slurm, target: str, client: Client) -> None:
+    """No job will come of it."""
+    before = newest(client)
+    done = submit(joined, "sbatch", "--test-only", "--gpus=h100:1", joined.script(FITS), env={"PEAKGATE_SERVER": target})
+    assert "peakgate: fits" in done.stderr, done.stderr
+    assert newest(client) == before
+
+
 def test_epilogs_are_quick_and_end_well_whatever_happens(joined: Slurm) -> None:
     """A failing one drains the node, a slow one holds every job's end up."""
     for context, settings in (("epilog_slurmd", {}), ("epilog_slurmctld", {}), ("epilog_slurmctld", {"SLURM_JOB_ID": "no number"})):
@@ -176,6 +195,16 @@ def test_from_sbatch_to_a_changed_bound(joined: Slurm, target: str, client: Clie
     after = client.predict(before.job, validate_only=True)
     assert after.calibration.observations == before.prediction.calibration.observations + 1
     assert after.peak.bound_bytes != before.stored.peak.bound_bytes
+    told = json.loads(_report(target, tmp_path / "journal.jsonl"))
+    assert (told["submissions"], told["counts"]["right"], told["jobs"]) == (1, 1, [])
+
+
+def _report(target: str, journal: Path) -> str:
+    """What `peakgate slurm report` says."""
+    words = ["slurm", "report", "--since", "1h", "--journal", str(journal), "--server", target, "--output", "json"]
+    done = subprocess.run([str(PEAKGATE), *words], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 class _agent:  # noqa: N801 - used as a block
