@@ -55,7 +55,7 @@ def test_a_job_that_fits_is_stamped_and_knows_its_prediction(slurm: Slurm, gate:
     assert "peakgate: fits: a GPU needs" in done.stderr
     identity = stamp(slurm, done).removeprefix("peakgate=")
     slurm.wait(job_number(done))
-    assert f"id={identity}" in (slurm.home() / "fits.out").read_text()
+    assert f"id=predictions/{identity}\n" in (slurm.home() / "fits.out").read_text()
     last = gate.journal()[-1]
     assert (last["prediction"], last["verdict"], last["outcome"], last["by"]) == (identity, "ADMIT", "admitted", "service")
     assert (last["gpus"], last["gpu_types"], last["card"], last["partition"]) == (2, ["h100"], "h100-80gb", "h100")
