@@ -120,26 +120,36 @@ end
 local function brought(job_desc, uid)
   local parts, offset, at = {}, job_desc.het_job_offset, now()
   local script = job_desc.script
-  if type(script) == "string" and script ~= "" then parts[#parts + 1] = '"script":' .. quoted(script:sub(1, SCRIPT_BYTES)) end
-  local words, environment = words_of(job_desc), environment_of(job_desc)
+  local has_script = type(script) == "string" and script ~= ""
+  if has_script then parts[#parts + 1] = '"script":' .. quoted(script:sub(1, SCRIPT_BYTES)) end
+  local words = words_of(job_desc)
   if words then parts[#parts + 1] = '"argv":' .. words end
+  local environment = has_script and environment_of(job_desc) -- that of another job cannot be seen, and asking is a line in the log
   if environment then parts[#parts + 1] = '"env":' .. environment end
   if is_unset(offset) then return parts end
   for owner, kept in pairs(het) do
     if math.abs(at - kept.at) > HET_SECONDS then het[owner] = nil end
   end
   if offset == 0 then
-    het[uid] = { parts = parts, at = at }
-  elseif #parts == 0 and het[uid] then
+    het[uid] = has_script and { parts = parts, at = at } or nil
+  elseif not has_script and het[uid] then
     return het[uid].parts
   end
   return parts
 end
 
-local function request_of(kind, job_desc, job_rec, uid)
+-- Where a job starts that names no partition.
+local function default_partition(job_desc, part_list)
+  if not is_unset(job_desc.partition) then return nil end
+  for name, partition in pairs(type(part_list) == "table" and part_list or {}) do
+    if partition.flag_default == 1 then return tostring(name) end
+  end
+end
+
+local function request_of(kind, job_desc, job_rec, default, uid)
   local members = { '"v":' .. VERSION, '"op":' .. quoted(kind), '"uid":' .. value_of(uid) }
   if slurm.CLUSTER_NAME then members[#members + 1] = '"cluster":' .. quoted(tostring(slurm.CLUSTER_NAME)) end
-  if job_desc.default_partition then members[#members + 1] = '"default_partition":' .. quoted(tostring(job_desc.default_partition)) end
+  if default then members[#members + 1] = '"default_partition":' .. quoted(default) end
   members[#members + 1] = '"fields":' .. object_of(job_desc, job_rec and CHANGE_FIELDS or SUBMIT_FIELDS)
   if job_rec then
     members[#members + 1] = '"record":' .. object_of(job_rec, RECORD_FIELDS)
@@ -216,11 +226,10 @@ local function parsed(reply)
   return answer
 end
 
-local function stamp(job_desc, job_rec, id, settings)
+local function stamp(job_desc, id, settings)
   local field = settings.stamp_field
   if field ~= "admin_comment" and field ~= "extra" then return end
   local known = job_desc[field]
-  if is_unset(known) and job_rec then known = job_rec[field] end
   local mark = "peakgate=" .. id
   if is_unset(known) then
     known = mark
@@ -237,10 +246,10 @@ local function refusal(word)
   return slurm.ESLURM_INVALID_GRES or 2072
 end
 
-local function is_fail_closed(job_desc, job_rec, settings)
+local function is_fail_closed(job_desc, job_rec, default, settings)
   if not settings.fail_open then return true end
   local partition = job_desc.partition
-  if is_unset(partition) then partition = job_rec and job_rec.partition or job_desc.default_partition end
+  if is_unset(partition) then partition = job_rec and job_rec.partition or default end
   for name in tostring(partition or ""):gmatch("[^,]+") do
     for _, closed in ipairs(settings.fail_closed_partitions) do
       if name == closed then return true end
@@ -249,14 +258,14 @@ local function is_fail_closed(job_desc, job_rec, settings)
   return false
 end
 
-local function without_answer(job_desc, job_rec, uid, why, settings)
-  local closed = is_fail_closed(job_desc, job_rec, settings)
+local function without_answer(job_desc, job_rec, default, uid, why, settings)
+  local closed = is_fail_closed(job_desc, job_rec, default, settings)
   log("error", string.format("uid=%s no answer (%s): %s", tostring(uid), plain(why), closed and "refused" or "admitted unchecked"))
   if closed then
     slurm.log_user("%s", "peakgate: GPU memory cannot be checked now, and this partition wants it checked; try again later")
     return refusal("access")
   end
-  if not job_rec then stamp(job_desc, nil, UNCHECKED, settings) end
+  if not job_rec then stamp(job_desc, UNCHECKED, settings) end
   return slurm.SUCCESS
 end
 
@@ -273,32 +282,34 @@ local function failed(settings)
   end
 end
 
+-- A job that is changed keeps its stamp, which only an operator may write; and what is said of a change reaches the user from 23.02 on.
 local function carried_out(answer, job_desc, job_rec, settings)
-  for _, line in ipairs(answer.says) do slurm.log_user("%s", line) end
+  for _, line in ipairs((answer.denied or not job_rec) and answer.says or {}) do slurm.log_user("%s", line) end
   if answer.denied then return refusal(answer.word) end
+  if job_rec then return slurm.SUCCESS end
   for _, change in ipairs(answer.sets) do job_desc[change[1]] = change[2] end
-  if answer.word == "-" or (job_rec and answer.word == UNCHECKED) then return slurm.SUCCESS end
-  stamp(job_desc, job_rec, answer.word, settings)
-  if not job_rec and answer.word ~= UNCHECKED and job_desc.script and job_desc.environment then
-    job_desc.environment["PEAKGATE_PREDICTION"] = answer.word
+  if answer.word == "-" then return slurm.SUCCESS end
+  stamp(job_desc, answer.word, settings)
+  if answer.word ~= UNCHECKED and job_desc.script and job_desc.environment then
+    job_desc.environment["PEAKGATE_PREDICTION"] = "predictions/" .. answer.word -- its whole name, as agents report it
   end
   return slurm.SUCCESS
 end
 
-local function judged(kind, job_desc, job_rec, uid, settings)
-  local line = request_of(kind, job_desc, job_rec, uid)
+local function judged(kind, job_desc, job_rec, default, uid, settings)
+  local line = request_of(kind, job_desc, job_rec, default, uid)
   if not can_talk then
     if not said_missing then log("error", "LuaSocket is missing (Debian: lua-socket): nothing is checked") end
     said_missing = true
-    return without_answer(job_desc, job_rec, uid, "no LuaSocket", settings)
+    return without_answer(job_desc, job_rec, default, uid, "no LuaSocket", settings)
   end
-  if is_open(settings) then return without_answer(job_desc, job_rec, uid, "the gate did not answer before", settings) end
+  if is_open(settings) then return without_answer(job_desc, job_rec, default, uid, "the gate did not answer before", settings) end
   local started = now()
   local done, answer = pcall(function() return parsed(ask(line, settings)) end)
   local milliseconds = (now() - started) * 1000
   if not done then
     failed(settings)
-    return without_answer(job_desc, job_rec, uid, string.format("%s after %.1f ms", tostring(answer), milliseconds), settings)
+    return without_answer(job_desc, job_rec, default, uid, string.format("%s after %.1f ms", tostring(answer), milliseconds), settings)
   end
   breaker.failures = 0
   local outcome = answer.denied and "refused" or "admitted"
@@ -307,11 +318,12 @@ local function judged(kind, job_desc, job_rec, uid, settings)
 end
 
 -- A runtime error would admit the job without a word; so it is caught, and does what a gate that is away does.
-local function guarded(body, job_desc, job_rec, uid)
-  local done, code = pcall(body)
+local function guarded(body, job_desc, job_rec, part_list, uid)
+  local _, default = pcall(default_partition, job_desc, part_list)
+  local done, code = pcall(body, default)
   if done then return code end
   local settings = peakgate.settings
-  local safe, fallback = pcall(without_answer, job_desc, job_rec, uid, "fault in the hook: " .. tostring(code), settings)
+  local safe, fallback = pcall(without_answer, job_desc, job_rec, default, uid, "fault in the hook: " .. tostring(code), settings)
   if safe then return fallback end
   return settings.fail_open == false and 2002 or 0
 end
@@ -335,19 +347,19 @@ function peakgate.configure(changes)
 end
 
 -- For slurm_job_submit: slurm.SUCCESS, or the code of a refusal whose reason was told to the user.
-function peakgate.submit(job_desc, _, uid)
-  return guarded(function()
+function peakgate.submit(job_desc, part_list, uid)
+  return guarded(function(default)
     if not asks_for_gpus(job_desc) then return slurm.SUCCESS end
-    return judged("submit", job_desc, nil, uid, peakgate.settings)
-  end, job_desc, nil, uid)
+    return judged("submit", job_desc, nil, default, uid, peakgate.settings)
+  end, job_desc, nil, part_list, uid)
 end
 
 -- For slurm_job_modify: only a change of what is asked for, of a job with GPUs, is judged.
 function peakgate.modify(job_desc, job_rec, _, uid)
   return guarded(function()
     if not has_changed(job_desc) or not (asks_for_gpus(job_desc) or asks_for_gpus(job_rec)) then return slurm.SUCCESS end
-    return judged("modify", job_desc, job_rec, uid, peakgate.settings)
-  end, job_desc, job_rec, uid)
+    return judged("modify", job_desc, job_rec, nil, uid, peakgate.settings)
+  end, job_desc, job_rec, nil, uid)
 end
 
 return peakgate

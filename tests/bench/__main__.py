@@ -25,6 +25,7 @@ from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
 from tests.bench.sampling import measured as sampled
+from tests.bench.slurm import main as slurm_hook
 from tests.bench.suggesting import measured as suggested
 from tests.bench.suggestions import Top, out_of_memory, top
 from tests.bench.suggestions import report as suggestions_report
@@ -165,6 +166,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "ingest": ingest,
     "sustained": sustained,
     "calibration": calibration,
+    "slurm": slurm_hook,
 }
 
 

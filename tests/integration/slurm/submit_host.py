@@ -53,11 +53,11 @@ def watch(slurm: Slurm) -> None:
     (slurm.folder / "seen").write_text("")
 
 
-def with_launcher(slurm: Slurm) -> str:
-    """PATH with an `accelerate` that ends at once, for there is no model to train on a test cluster."""
-    launcher = slurm.home() / "bin" / "accelerate"
+def with_launcher(slurm: Slurm, does: str = "", name: str = "bin") -> str:
+    """PATH with an `accelerate` that does something else, for there is no model to train on a test cluster."""
+    launcher = slurm.home() / name / "accelerate"
     launcher.parent.mkdir(exist_ok=True)
-    launcher.write_text("#!/bin/sh\n")
+    launcher.write_text(f"#!/bin/sh\n{does}")
     launcher.chmod(0o755)
     return f"{launcher.parent}:{SEARCHED}"
 

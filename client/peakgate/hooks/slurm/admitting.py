@@ -12,6 +12,7 @@ from peakgate.client.origin import placed
 from peakgate.hooks.slurm.attached import PREDICTION, Attached, attach, read_attached
 from peakgate.hooks.slurm.change import change_of
 from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_around
+from peakgate.hooks.slurm.host_cards import CARDS_FILE, on_host_cards
 from peakgate.hooks.slurm.judge import Judged, Launch, judge, source_of
 from peakgate.hooks.slurm.message import REFUSED, SUBMITTED, Told, lines_of, plain, shown
 from peakgate.hooks.slurm.submit_settings import FILE_VARIABLE, SettingsError, SubmitSettings, read_settings_of_host
@@ -78,6 +79,7 @@ def _decided(
     source = source_of(_launch(line, component, script, environment, options, own.stated))
     if source is None:
         return None
+    source = on_host_cards(source, options, Path(settings.cards) if settings.cards else CARDS_FILE)
     asides = source.launch.reading.asides if source.launch is not None else {}
     try_reason = line.own.get("try") or own.try_reason or asides.get("try", "")
     override = line.own.get("override") or own.override or asides.get("override", "")
@@ -109,7 +111,12 @@ def _comment_of(attached: Attached, own: str) -> str:
 
 def is_granted(answer: PredictResponse) -> bool:
     """Whether the service lets the rejected job run all the same."""
-    return "try_anyway" in answer.DESCRIPTOR.fields_by_name and bool(getattr(answer, "try_anyway").granted)  # noqa: B009 - may be absent
+    return bool(getattr(_tried(answer), "granted", False))
+
+
+def _tried(answer: PredictResponse) -> object:
+    """What the service says of a wish to try a rejected job; None where nobody asked, or the API has no tries."""
+    return next((value for field, value in answer.ListFields() if field.name == "try_anyway"), None)
 
 
 def _told(judged: Judged, settings: SubmitSettings, *, is_refused: bool) -> Told:
@@ -119,7 +126,7 @@ def _told(judged: Judged, settings: SubmitSettings, *, is_refused: bool) -> Told
         change=change_of(suggestion, launch) if suggestion is not None and launch is not None else "",
         outcome=REFUSED if is_refused else SUBMITTED,
         unserved=judged.unserved,
-        try_with=TRY_WITH if is_refused and settings.server else "",
+        try_with=str(getattr(_tried(judged.answer), "message", "")) or (TRY_WITH if is_refused and settings.server else ""),
     )
 
 

@@ -86,15 +86,16 @@ class Judges:
     service: Service | None = None
     beside: Callable[[], Service | None] = lambda: None
     breaker: Breaker = field(default_factory=Breaker)
+    deadline_seconds: float = SERVICE_SECONDS
     answers: Cache[PredictResponse] = field(default_factory=Cache)
     on_away: Callable[[str], None] | None = None
 
     async def predict(self, job: TrainingJob, *, user: str, try_reason: str, may_judge_here: bool) -> Judgement:
         """The verdict on a job, without suggestions, whose search may take longer than a controller waits.
 
-        A wish to try anyway is the user's own and is never answered from what is kept.
+        What is kept is a user's own, whose margin may be another than that of others; a wish to try anyway is never answered from it.
         """
-        key = job.SerializeToString(deterministic=True)
+        key = (user, job.SerializeToString(deterministic=True))
         if not try_reason and (kept := self.answers.get(key)) is not None:
             return Judgement(answer=kept, by=SERVICE, is_brief=True)
         request = PredictRequest(job=job, request_id=str(uuid.uuid4()), brief=True)
@@ -109,7 +110,7 @@ class Judges:
         if self.service is None or self.breaker.is_open:
             return None
         try:
-            found = await self.service.get(prediction, SERVICE_SECONDS)
+            found = await self.service.get(prediction, self.deadline_seconds)
         except ServiceError as error:
             self._note(error)
             return None
@@ -132,7 +133,7 @@ class Judges:
 
     async def _there(self, service: Service, request: PredictRequest) -> Judgement:
         try:
-            answer = await service.predict(request, SERVICE_SECONDS)
+            answer = await service.predict(request, self.deadline_seconds)
         except ServiceError as error:
             self._note(error)
             return Judgement(problem=error.message, is_away=error.code in AWAY)
@@ -143,7 +144,7 @@ class Judges:
         if beside is None:
             return Judgement(problem="the service does not answer", is_away=True)
         try:
-            answer = await beside.predict(PredictRequest(job=request.job, brief=True), SERVICE_SECONDS)
+            answer = await beside.predict(PredictRequest(job=request.job, brief=True), self.deadline_seconds)
         except ServiceError as error:
             return Judgement(problem=error.message, is_away=error.code in AWAY)
         answer.prediction = ""  # nothing is kept of it

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from peakgate.hooks.slurm.cards import Card
 from peakgate.hooks.slurm.submission import Submission
 from peakgate.v1.training_job_pb2 import TrainingJob
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """A card that a job may get: a name of the catalogue, or bytes, which then win; `label`: how people name it."""
-
-    name: str = ""
-    memory_bytes: int = 0
-    label: str = ""
 
 
 def on_request(job: TrainingJob, submission: Submission, card: Card | None) -> TrainingJob:

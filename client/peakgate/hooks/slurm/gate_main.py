@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peakgate.hooks.slurm.advising import Advisers
-from peakgate.hooks.slurm.asking import Judges, Service
+from peakgate.hooks.slurm.asking import SERVICE_SECONDS, Judges, Service
 from peakgate.hooks.slurm.beside import Beside
-from peakgate.hooks.slurm.fitting import Card
+from peakgate.hooks.slurm.card_table import CardTable, TableError, read_table
+from peakgate.hooks.slurm.cards import Cards
+from peakgate.hooks.slurm.finding import Finder
 from peakgate.hooks.slurm.gate import Gate
 from peakgate.hooks.slurm.gate_metrics import GateMetrics, Watched, served
 from peakgate.hooks.slurm.journal import Journal
+from peakgate.hooks.slurm.live_file import LiveFile
 from peakgate.hooks.slurm.peers import Peers, SocketError, allowed_users, listen
-from peakgate.hooks.slurm.rules_file import RulesError, RulesFile
-from peakgate.hooks.slurm.submission import Submission
-from peakgate.readers.launchers.gpu_names import gpus_named
+from peakgate.hooks.slurm.rules import Rules
+from peakgate.hooks.slurm.rules_file import RulesError, read_rules
 
 BAD_USAGE = 2
 ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -31,23 +33,27 @@ LAST_ANSWERS_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateOptions:
-    """`server`: the service's target; empty: none, and only the one beside judges. `rules`, `journal`: None for none of them."""
+    """`server`: the service's target; empty: none, and only the one beside judges. `is_rules_needed`: whether a missing file is a fault;
+    else every job is in shadow while there is none, and cards are known by their names. `journal`: None for none."""
 
     socket: Path
     server: str = ""
-    rules: Path | None = None
+    rules: Path
+    cards: Path
+    is_rules_needed: bool = False
     journal: Path | None = None
     metrics_port: int | None = None
     allow_users: tuple[str, ...] = ()
     cluster: str = ""
     beside: bool = True
+    deadline_seconds: float = SERVICE_SECONDS
 
 
 def run_gate(options: GateOptions) -> int:
     """The exit status: 0 told to stop, 2 something that was asked for cannot be had."""
     try:
         asyncio.run(_run(options))
-    except (RulesError, SocketError) as error:
+    except (RulesError, TableError, SocketError) as error:
         tell("error", str(error))
         return BAD_USAGE
     except OSError as error:
@@ -63,20 +69,28 @@ def tell(level: str, text: str) -> None:
 
 
 async def _run(options: GateOptions) -> None:
-    metrics, rules = GateMetrics(), RulesFile(options.rules, tell)
+    metrics = GateMetrics()
+    rules = LiveFile(options.rules, read_rules, tell, fault=RulesError, without=None if options.is_rules_needed else Rules())
+    cards = LiveFile(options.cards, read_table, tell, fault=TableError, without=CardTable())
     operators, journal, beside = allowed_users(options.allow_users), Journal(options.journal, tell), Beside(tell)
     service = Service(options.server) if options.server else None
-    judges = Judges(service=service, beside=lambda: beside.service, on_away=lambda code: metrics.away.labels(code).inc())
+    judges = Judges(
+        service=service,
+        beside=lambda: beside.service,
+        deadline_seconds=options.deadline_seconds,
+        on_away=lambda code: metrics.away.labels(code).inc(),
+    )
     advisers = Advisers(judges=judges)
+    finder = Finder(judges=judges, tell=tell)
     gate = Gate(
-        rules=rules.current, judges=judges, advisers=advisers, journal=journal, metrics=metrics, tell=tell, card_of=card_by_name,
-        operators=operators, cluster=options.cluster,
+        rules=rules.current, cards=lambda: Cards(table=cards.current()), judges=judges, advisers=advisers, finder=finder, journal=journal,
+        metrics=metrics, tell=tell, operators=operators, cluster=options.cluster,
     )  # fmt: skip
     metrics.watch(
         Watched(
             is_breaker_open=lambda: judges.breaker.is_open,
             is_beside_ready=lambda: beside.service is not None,
-            are_rules_stale=lambda: rules.is_stale,
+            are_files_stale=lambda: rules.is_stale or cards.is_stale,
             journal_lost=lambda: journal.lost,
         )
     )
@@ -89,7 +103,7 @@ async def _run(options: GateOptions) -> None:
                 await _told_to_stop()
     finally:
         await advisers.close()
-        gate.close()
+        finder.close()
         journal.close()
         if service is not None:
             await service.channel.close()
@@ -125,9 +139,3 @@ async def _told_to_stop() -> None:
     for number in ENDING:
         loop.add_signal_handler(number, told.set)
     await told.wait()
-
-
-def card_by_name(submission: Submission) -> Card | None:
-    """The catalogue's card of the one type that is asked for, where its name leaves no doubt."""
-    names = {found for each in submission.types for found in gpus_named(each)} if submission.types else set()
-    return Card(name=names.pop(), label=submission.types[0]) if len(names) == 1 and len(submission.types) == 1 else None

@@ -19,7 +19,7 @@ class Watched:
 
     is_breaker_open: Callable[[], bool]
     is_beside_ready: Callable[[], bool]
-    are_rules_stale: Callable[[], bool]
+    are_files_stale: Callable[[], bool]
     journal_lost: Callable[[], int]
 
 
@@ -47,9 +47,9 @@ class GateMetrics:
             ("peakgate_gate_breaker_open", "1 while the service is left alone.", watched.is_breaker_open),
             ("peakgate_gate_beside_ready", "1 while the service beside the gate can judge.", watched.is_beside_ready),
             (
-                "peakgate_gate_rules_stale",
-                "1 while the file of rules has a fault, so that earlier ones hold.",
-                watched.are_rules_stale,
+                "peakgate_gate_files_stale",
+                "1 while the rules or the cards have a fault, so that what they said before holds.",
+                watched.are_files_stale,
             ),
             ("peakgate_gate_journal_lost", "Decisions that could not be written down.", watched.journal_lost),
         )

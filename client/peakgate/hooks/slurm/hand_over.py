@@ -10,6 +10,13 @@ from pathlib import Path
 NOT_FOUND_STATUS = 127
 """As a shell has it."""
 HEAD_BYTES = 4096
+HELP = """peakgate {program} WORDS: {program} as it is, which is not in PATH here, with a verdict on a training job before it.
+  --peakgate-try REASON      run it though it does not fit, within the daily budget
+  --peakgate-override WORD   an operator's word
+  --peakgate-mode MODE       off, shadow, warn or enforce
+  --peakgate-server HOST:PORT
+"""
+"""What there is to say where the real program cannot say its own."""
 
 
 def hand_over(program: str, words: Sequence[str], environment: Mapping[str, str], stdin: bytes | None = None) -> int:
@@ -24,6 +31,9 @@ def hand_over(program: str, words: Sequence[str], environment: Mapping[str, str]
         except OSError as error:
             sys.stderr.write(f"peakgate: {path}: {error.strerror}\n")
             return NOT_FOUND_STATUS - 1
+    if "--help" in words:
+        sys.stdout.write(HELP.format(program=program))
+        return 0
     sys.stderr.write(f"peakgate: {program} is not in PATH\n")
     return NOT_FOUND_STATUS
 

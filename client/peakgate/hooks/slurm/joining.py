@@ -21,6 +21,7 @@ SOURCE = "slurm"
 NEARLY_FULL = 0.97
 """Of the card: the allocator raises when one more request does not fit beside what is in use, so that the last sample is near its end."""
 
+WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"})
 STILL_ENDING = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"})
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/_]*)=")
 
@@ -28,17 +29,19 @@ _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/_]*)=")
 def fields_of(record: str) -> dict[str, str]:
     """`Name=value Name=value` as `scontrol show job -o` prints it; a value may hold blanks."""
     parts = _FIELD.split(record.strip())
-    return dict(zip(parts[1::2], parts[2::2], strict=False))
+    return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=False)}
 
 
 def ended_job(record: str, *, cluster: str, restart: int) -> ImportedJob | None:
-    """The attempt `restart` of the job in scontrol's record; None while it has not ended.
+    """The attempt that ended, of the job in scontrol's record; None while it has not ended. `restart` is what the epilog was told.
 
-    A requeued job keeps its id: when its record is of a later attempt, or waits for one, this one was cut off.
+    A requeued job keeps its id, and Slurm counts the new attempt before it calls the epilog of the one that was cut off.
     """
     fields = fields_of(record)
     state, restarts = fields.get("JobState", ""), fields.get("Restarts", "0")
-    is_requeued = (restarts.isdigit() and int(restarts) > restart) or state in ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
+    has_ended = fields.get("EndTime", "Unknown") != "Unknown"
+    is_later = restarts.isdigit() and int(restarts) > restart
+    is_requeued = state in WAITING or is_later or (state == "COMPLETING" and not has_ended)
     if not is_requeued and state in STILL_ENDING:
         return None
     exit_code, signal = (None, None) if is_requeued else exit_of(fields.get("ExitCode", ""))
@@ -47,7 +50,7 @@ def ended_job(record: str, *, cluster: str, restart: int) -> ImportedJob | None:
         source=SOURCE,
         cluster=cluster,
         job=fields.get("JobId", ""),
-        restart=restart,
+        restart=max(restart - 1, 0) if is_requeued else restart,
         prediction=prediction_of_comment(fields.get("AdminComment", "")) or read_attached({}, comment).prediction,
         event="cancelled" if is_requeued else event_of(state),
         end_time=0.0 if is_requeued else moment_of(fields.get("EndTime", "")),

@@ -23,6 +23,8 @@ from peakgate.v1.training_job_pb2 import TrainingJob
 
 SCRIPT = "job script"
 FIRST_LINE = "#!/bin/sh\n"
+UNSEEN = "job"
+"""Stands for a command that no reader knows, or that is not seen."""
 MODEL_PATHS = ("model.hf_config", "model.profile")
 """Fields that a launch may fill with the path of a file."""
 
@@ -38,20 +40,25 @@ class Read:
 
 
 def read_submission(submission: Submission, script: str, argv: tuple[str, ...], stated: str) -> Read:
-    """Reads a script, else a command; `stated`: words of the job document in the comment. Never raises."""
-    text = script[:SCRIPT_HEAD] if script else FIRST_LINE + shlex.join(argv)
-    if stated:
-        text = f"{text}\n#PEAKGATE {stated}\n"
-    if not may_train(text):
-        return Read()
+    """Reads a script, else a command; `stated`: words of the job document in the comment, which stand for a command by themselves as
+    well. Never raises."""
+    own = f"\n#PEAKGATE {stated}\n" if stated else ""
+    texts = [script[:SCRIPT_HEAD] + own] if script else [f"{FIRST_LINE}{shlex.join(argv)}{own}"]
+    texts += [f"{FIRST_LINE}{UNSEEN}{own}"] if stated else []
+    for text in texts:
+        if may_train(text) and (found := _read(submission, text)) is not None:
+            return found
+    return Read()
+
+
+def _read(submission: Submission, text: str) -> Read | None:
     files = GivenFiles({SCRIPT: text})
     words = ["sbatch", *request_flags(submission), SCRIPT]
     try:
         reading = read_command(words, files)
     except UnreadableError:
-        return Read()
-    launch = LaunchText(reading=reading, files=files, command=shlex.join(words))
-    return _parsed(reading, launch)
+        return None
+    return _parsed(reading, LaunchText(reading=reading, files=files, command=shlex.join(words)))
 
 
 def _parsed(reading: Reading, launch: LaunchText) -> Read:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from peakgate.client.imports.joined import full_name
 from peakgate.hooks.slurm.joining import NEARLY_FULL
 from peakgate.v1.plain import Plain
 from peakgate.v1.prediction_service_pb2 import PredictionSummary
@@ -82,7 +83,8 @@ def report_as_dict(judged: list[Judged]) -> dict[str, Plain]:
 
 
 def _judged(decision: Mapping[str, object], look: Look) -> Judged:
-    prediction, verdict = _text(decision, "prediction"), _text(decision, "verdict").removeprefix("VERDICT_")
+    named = _text(decision, "prediction")
+    prediction, verdict = full_name(named) if named else "", _text(decision, "verdict").removeprefix("VERDICT_")
     stored = look(prediction) if prediction else None
     state, observed = (stored.state, stored.observed_device_bytes) if stored is not None else ("", 0)
     card = stored.capacity.total_bytes if stored is not None else 0

@@ -10,6 +10,7 @@ from peakgate.hooks.slurm.asking import BESIDE, Judgement
 from peakgate.hooks.slurm.message import REFUSED as NOW_REFUSED
 from peakgate.hooks.slurm.message import Told, lines_of, plain, shown
 from peakgate.hooks.slurm.rules import TOLD, Mode, Override, Treatment, WithoutAnswer
+from peakgate.hooks.slurm.steering import Steering
 from peakgate.hooks.slurm.wire import ACCESS, GRES, NOTHING, UNCHECKED, Reply
 from peakgate.hooks.slurm.wishes import Wishes
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
@@ -27,13 +28,14 @@ NOW_ADMITTED = "admitted all the same"
 class Case:
     """One submission when all is known. `is_partial`: the launch names files that were not read. `override`: of a right word.
 
-    `edit`: a suggestion in the job's own syntax; `sets`: what steers the job to a card that fits; `by_operator`: root or Slurm's user.
+    `edit`: a suggestion in the job's own syntax; `steering`: to a card that fits; `by_operator`: root or Slurm's user.
     """
 
     judgement: Judgement
     treatment: Treatment
     wishes: Wishes = field(default_factory=Wishes)
     override: Override | None = None
+    steering: Steering = field(default_factory=Steering)
     is_partial: bool = False
     by_operator: bool = False
     edit: Callable[[Suggestion], str] | None = None
@@ -56,7 +58,9 @@ def outcome_of(case: Case) -> Outcome:
     if answer.verdict == Verdict.VERDICT_REJECT:
         return _rejected(case, answer)
     says = tuple(lines_of(answer, Told(unserved=_unserved(case)))) if _is_told(case) else ()
-    return Outcome(reply=Reply(word=stamp_of(answer), says=says), outcome=ADMITTED)
+    if case.steering.sets:
+        says = (*says, plain(f"asks for {case.steering.label} now: not every card that it might have got holds it"))
+    return Outcome(reply=Reply(word=stamp_of(answer), says=says, sets=case.steering.sets), outcome=ADMITTED)
 
 
 def stamp_of(answer: PredictResponse) -> str:

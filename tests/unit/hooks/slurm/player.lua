@@ -19,7 +19,7 @@ for at, call in ipairs(told.calls) do
   if call.record then
     code = peakgate.modify(call.job, call.record, {}, call.uid)
   else
-    code = peakgate.submit(call.job, {}, call.uid)
+    code = peakgate.submit(call.job, { gpu = { flag_default = 1 }, cpu = { flag_default = 0 } }, call.uid)
   end
   line("seconds", string.format("%.6f", clock() - started))
   line("code", string.format("%d", code))

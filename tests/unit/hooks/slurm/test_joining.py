@@ -57,11 +57,12 @@ def test_a_job_that_is_still_ending_has_none() -> None:
 
 
 def test_a_requeued_job_ends_its_attempt_under_the_same_number() -> None:
-    """By the restarts that the epilog was called with."""
-    for record in (a_record(state="PENDING"), a_record(state="RUNNING", restarts=2)):
+    """Slurm counts the next attempt before it calls the epilog of the one that was cut off."""
+    completing = a_record(state="COMPLETING", restarts=1).replace("EndTime=2026-11-30T18:00:00", "EndTime=Unknown")
+    for record in (a_record(state="PENDING", restarts=1), completing, a_record(state="RUNNING", restarts=2)):
         job = ended_job(record, cluster="a", restart=1)
         assert job is not None
-        assert (job.job, job.restart, job.event, job.exit_code) == ("7", 1, "cancelled", None)
+        assert (job.job, job.restart, job.event, job.exit_code) == ("7", 0, "cancelled", None)
 
 
 def test_the_prediction_of_an_interactive_job_stands_in_its_comment() -> None:

@@ -12,7 +12,6 @@ from tests.unit.hooks.slurm.lua import ROOT, VERSIONS, Call, Lua, Played, need_l
 
 JOB: dict[str, Lua] = {"tres_per_node": "gres:gpu:h100:2", "script": "#!/bin/sh\n", "partition": "gpu", "environment": {}}
 BOUNDS = yaml.safe_load((ROOT / "tests/bench/bounds.yaml").read_text())
-SETTINGS: dict[str, Lua] = {"breaker_seconds": 30}
 
 
 def bar(name: str) -> float:
@@ -27,9 +26,9 @@ def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def five(path: Path, version: str = "5.1", **settings: Lua) -> list[Played]:
+def five(path: Path, version: str = "5.1") -> list[Played]:
     """Five calls in a row with a socket at `path`."""
-    return play([Call(job=JOB)] * 5, version=version, settings={"socket": str(path), **settings})
+    return play([Call(job=JOB)] * 5, version=version, settings={"socket": str(path)})
 
 
 def is_unchecked(found: Played) -> bool:
@@ -90,6 +89,13 @@ def test_a_long_request_to_a_gate_that_never_reads_ends_in_time(tmp_path: Path) 
     assert found[0].seconds <= bar("slurm_failing_call_seconds")
 
 
+@pytest.mark.parametrize("partition", ["gpu", "other,gpu", ""])
+def test_a_job_without_a_partition_is_in_the_default_one(tmp_path: Path, partition: str) -> None:
+    """What holds for that holds for it."""
+    settings: dict[str, Lua] = {"socket": str(tmp_path / "none.sock"), "fail_closed_partitions": ["gpu"]}
+    assert play([Call(job=JOB | {"partition": partition})], settings=settings)[0].code == 2002
+
+
 @pytest.mark.parametrize(
     ("settings", "want_code"),
     [
@@ -100,7 +106,7 @@ def test_a_long_request_to_a_gate_that_never_reads_ends_in_time(tmp_path: Path) 
 )
 def test_a_partition_may_want_every_job_checked(tmp_path: Path, settings: dict[str, Lua], want_code: int) -> None:
     """There a job without an answer is refused, and told so."""
-    found = five(tmp_path / "none.sock", **settings)
+    found = play([Call(job=JOB)] * 5, settings={"socket": str(tmp_path / "none.sock"), **settings})
     assert {played.code for played in found} == {want_code}
     assert all(bool(played.says) == bool(want_code) for played in found)
     assert all(("admin_comment" in played.job) != bool(want_code) for played in found)

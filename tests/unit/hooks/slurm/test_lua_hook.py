@@ -20,7 +20,6 @@ BATCH: dict[str, Lua] = {
     "num_tasks": NO_VAL,
     "ntasks_per_node": NO_VAL16,
     "het_job_offset": NO_VAL,
-    "default_partition": "gpu",
     "name": 'pre\ttrain "1"\\',
 }
 
@@ -108,7 +107,7 @@ def test_an_admitted_job_carries_the_prediction(version: str, gate: Recorded) ->
     found = one(gate, Call(job=BATCH), version)
     assert (found.code, found.says) == (0, ["peakgate: needs 60.0 GB"])
     assert found.job["admin_comment"] == "peakgate=0123abcd"
-    assert found.job["environment.PEAKGATE_PREDICTION"] == "0123abcd"
+    assert found.job["environment.PEAKGATE_PREDICTION"] == "predictions/0123abcd"
     assert re.fullmatch(r"peakgate: uid=1001 admitted 0123abcd in \d+\.\d ms", found.log[0])
 
 
@@ -161,7 +160,8 @@ def test_an_answer_steers_what_it_may(version: str, gate: Recorded) -> None:
 def test_later_components_are_judged_by_the_first_ones_script(version: str, gate: Recorded) -> None:
     """Of one user, and of no other one, whose component comes between."""
     first = Call(job=BATCH | {"het_job_offset": 0})
-    others = [Call(job={"tres_per_node": "gres:gpu:1", "het_job_offset": 1}, uid=uid) for uid in (1002, 1001)]
+    later: dict[str, Lua] = {"tres_per_node": "gres:gpu:1", "het_job_offset": 1, "argc": 1, "argv": ["job.sh"]}
+    others = [Call(job=later, uid=uid) for uid in (1002, 1001)]
     play([first, *others], version=version, settings={"socket": str(gate.path)})
     assert [b"torchrun" in request for request in gate.requests] == [True, False, True]
 
@@ -170,12 +170,12 @@ MEMBERS: dict[str, Lua] = {"tres_per_node": "gres:gpu:h100:1", "admin_comment": 
 
 
 def test_a_change_of_the_request_is_judged(version: str, gate: Recorded) -> None:
-    """What is changed and what the job was; the new stamp replaces the old one."""
+    """What is changed and what the job was. Nothing is written into the job: its owner may not change its stamp."""
     found = one(gate, Call(job={"tres_per_node": "gres:gpu:a100-40:1"}, record=MEMBERS), version)
     assert gate.last["op"] == "modify"
     assert gate.last["fields"] == {"tres_per_node": "gres:gpu:a100-40:1"}
     assert gate.last["record"] == MEMBERS
-    assert found.job["admin_comment"] == "peakgate=0123abcd"
+    assert (found.code, set(found.job)) == (0, {"tres_per_node"})
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,11 @@ def test_other_changes_ask_nobody(version: str, gate: Recorded, change: dict[str
     assert gate.requests == []
 
 
-def test_an_unchecked_change_keeps_the_stamp(version: str, gate: Recorded) -> None:
-    """The prediction that the job was admitted with stays known."""
-    gate.reply = "ALLOW unchecked\nEND\n"
-    assert "admin_comment" not in one(gate, Call(job={"features": "x"}, record=MEMBERS), version).job
+def test_a_refused_change_is_told(version: str, gate: Recorded) -> None:
+    """From 23.02 on the user reads it; before, the code's own words."""
+    gate.reply = "DENY gres\nSAY peakgate: too large\nEND\n"
+    found = one(gate, Call(job={"features": "x"}, record=MEMBERS), version)
+    assert (found.code, found.says) == (2072, ["peakgate: too large"])
 
 
 def test_a_wrong_setting_is_told_and_left_out(version: str, gate: Recorded) -> None:
