@@ -31,6 +31,10 @@ SCENARIO = """driver 580.105.08
 gpu 0 uuid={uuid} total=81559M reserved=480M name=NVIDIA_H100_80GB_HBM3
 process 0 pid={pid} memory=0:520M,0.5:{mib}M,5:end
 """
+SACCT = """JobID|JobIDRaw|Cluster|State|Start|End|NTasks|AllocTRES|TRESUsageInMax|TRESUsageInMaxNode|ExitCode|AdminComment
+70|70|testcluster|FAILED|100|200||gres/gpu=1,node=1|||1:0|peakgate={name}
+71|71|testcluster|COMPLETED|100|200||gres/gpu=1,node=1|||0:0|
+"""
 JOB = {"model": {"preset": "llama-3.1-8b"}, "batch": {"micro_batch_size": 1, "sequence_length": 2048}, "gpu": {"type": "h100-80gb"}}
 ENFORCE = "mode: enforce\n"
 AGENT = """
@@ -139,6 +143,20 @@ def test_a_requeued_job_is_another_attempt_under_its_number(joined: Slurm, clien
     until(lambda: state(client, prediction) == "finished", "the end of the second attempt")
 
 
+def test_a_site_without_an_epilog_reads_the_accounting(target: str, client: Client, tmp_path: Path) -> None:
+    """One call for all jobs; what it says of those that it could not join it says in numbers, and a second call changes nothing."""
+    prediction = client.predict(parse_job(JOB)).prediction
+    accounting = tmp_path / "sacct.txt"
+    accounting.write_text(SACCT.format(name=prediction.removeprefix("predictions/")))
+    for _ in range(2):
+        told = json.loads(_command("slurm", "sync", str(accounting), "--server", target, "--output", "json"))
+        assert [(each["job"], each["event"], each["fate"]) for each in told] == [
+            ("70", "failed", "stored"),
+            ("71", "finished", "not joined"),
+        ]
+    assert state(client, prediction) == "failed"
+
+
 def test_a_refusal_names_what_explains_it(joined: Slurm, target: str) -> None:
     """The id at the prompt is that of the stored prediction, whose whole answer the same user reads."""
     settings = {"PEAKGATE_SERVER": target, "PEAKGATE_MODE": "enforce"}
@@ -195,13 +213,13 @@ def test_from_sbatch_to_a_changed_bound(joined: Slurm, target: str, client: Clie
     after = client.predict(before.job, validate_only=True)
     assert after.calibration.observations == before.prediction.calibration.observations + 1
     assert after.peak.bound_bytes != before.stored.peak.bound_bytes
-    told = json.loads(_report(target, tmp_path / "journal.jsonl"))
+    words = ("--since", "1h", "--journal", str(tmp_path / "journal.jsonl"), "--server", target, "--output", "json")
+    told = json.loads(_command("slurm", "report", *words))
     assert (told["submissions"], told["counts"]["right"], told["jobs"]) == (1, 1, [])
 
 
-def _report(target: str, journal: Path) -> str:
-    """What `peakgate slurm report` says."""
-    words = ["slurm", "report", "--since", "1h", "--journal", str(journal), "--server", target, "--output", "json"]
+def _command(*words: str) -> str:
+    """What the command says."""
     done = subprocess.run([str(PEAKGATE), *words], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,19 +24,24 @@ def hand_over(program: str, words: Sequence[str], environment: Mapping[str, str]
     """Becomes the real program, which reads `stdin` where one was read before it; returns an exit status only where there is none."""
     if stdin is not None:
         _give(stdin)
-    sys.stdout.flush()
-    sys.stderr.flush()
     for path in real_programs(program, environment.get("PATH", os.defpath)):
         try:
             os.execve(path, [program, *words], dict(environment))  # noqa: S606 - the program that the user called
         except OSError as error:
-            sys.stderr.write(f"peakgate: {path}: {error.strerror}\n")
+            say(f"peakgate: {path}: {error.strerror}")
             return NOT_FOUND_STATUS - 1
     if "--help" in words:
         sys.stdout.write(HELP.format(program=program))
         return 0
-    sys.stderr.write(f"peakgate: {program} is not in PATH\n")
+    say(f"peakgate: {program} is not in PATH")
     return NOT_FOUND_STATUS
+
+
+def say(line: str) -> None:
+    """A line on standard error; one that is closed or full is no reason to hold a job up."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 def real_programs(program: str, path: str) -> Iterator[str]:

@@ -256,6 +256,24 @@ def test_scripts_that_call_this_command_are_passed_over(host: Host) -> None:
     assert host.call("sbatch", "--help", PATH=str(wrapper)).status == 0
 
 
+@pytest.mark.parametrize("closed", ["2>&-", "<&-", "2>&- <&-", "2>/dev/full"])
+def test_closed_and_full_streams_hold_no_job_up(host: Host, closed: str) -> None:
+    """As a cron job or a portal may have them."""
+    script = host.script(SCRIPT + FITS)
+    path = os.pathsep.join(str(ROOT / root) for root in CODE_ROOTS)
+    (host.folder / "bin" / "sbatch").write_text("#!/bin/sh\necho submitted $1\n")
+    call = f"{sys.executable} -c 'from peakgate.client.main import main; main()' sbatch {script} {closed}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", call],
+        cwd=host.folder,
+        env={"PATH": f"{host.folder / 'bin'}:/usr/bin:/bin", "PYTHONPATH": path, "PEAKGATE_SUBMIT_SETTINGS": "/dev/null"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "submitted job.sh\n", done.stderr
+
+
 def test_judging_alone_submits_nothing(host: Host) -> None:
     """As a plugin of the submit commands calls it: the comment to set on standard output, the verdict as the status."""
     done = host.call("sbatch", "--peakgate-judge", host.script(SCRIPT + TOO_LARGE), PEAKGATE_MODE="enforce")
