@@ -13,7 +13,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from queue import Queue
 from threading import Thread
@@ -45,7 +45,7 @@ from peakgate.v1.prediction_service_pb2 import (
     SuggestResponse,
 )
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
-from peakgate.v1.telemetry_service_pb2 import ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
+from peakgate.v1.telemetry_service_pb2 import ListCardsRequest, NodeCard, ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -221,6 +221,18 @@ class Client:
         """Reports the start or the end of a job. A repeat changes nothing."""
         _called(lambda: self._telemetry.ReportJobEvent(event, timeout=self._call_timeout_seconds))
 
+    def list_cards(self, *, cluster: str = "") -> list[NodeCard]:
+        """The kinds of card that agents have seen, by cluster, node, name and memory."""
+        found: list[NodeCard] = []
+        token = ""
+        while True:
+            request = ListCardsRequest(cluster=cluster, page_size=1000, page_token=token)
+            page = _called(lambda: self._telemetry.ListCards(request, timeout=self._call_timeout_seconds))  # noqa: B023 - called at once
+            found.extend(page.cards)
+            token = page.next_page_token
+            if not token:
+                return found
+
     def list_models(self) -> ListModelsResponse:
         """Models that a job may name."""
         return _called(lambda: self._catalog.ListModels(ListModelsRequest(), timeout=self._call_timeout_seconds))
@@ -278,8 +290,20 @@ def open_client(server: str | None = None, db: str | None = None) -> Iterator[Cl
         yield client
 
 
+def open_embedded_client() -> AbstractContextManager[Client]:
+    """A client of a service inside this process that keeps nothing, whatever the environment names."""
+    return _open_embedded(None)
+
+
 @contextmanager
 def _open_embedded(database_url: str | None) -> Iterator[Client]:
+    with embedded_target(database_url) as target, grpc.insecure_channel(target, options=_OPTIONS) as channel:
+        yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+
+
+@contextmanager
+def embedded_target(database_url: str | None = None) -> Iterator[str]:
+    """A service inside this process, as the target of a channel. Raises InputError when its packages are not installed."""
     try:
         from peakgate.server.embedded import open_embedded
         from peakgate.server.errors import PeakgateError as ServerError
@@ -289,8 +313,8 @@ def _open_embedded(database_url: str | None) -> Iterator[Client]:
             reason="PACKAGE_MISSING",
         ) from error
     try:
-        with open_embedded(database_url) as target, grpc.insecure_channel(target, options=_OPTIONS) as channel:
-            yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+        with open_embedded(database_url) as target:
+            yield target
     except ServerError as error:  # the database cannot be used
         raise PeakgateError(error.message, code=error.code.name, reason=error.reason) from error
 

@@ -16,6 +16,7 @@ from peakgate.server.store.records import (
     EventRow,
     KeptOut,
     Lease,
+    NodeCardRow,
     ObservationRow,
     PastRow,
     PeakRow,
@@ -85,6 +86,9 @@ class Store(Protocol):
 
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""
+
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """The kinds of card that were seen, by cluster, node, name and memory. `cluster`: only this one; empty: all."""
 
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""

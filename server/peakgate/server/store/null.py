@@ -17,6 +17,7 @@ from peakgate.server.store.records import (
     EventRow,
     KeptOut,
     Lease,
+    NodeCardRow,
     ObservationRow,
     PastRow,
     PeakRow,
@@ -92,6 +93,10 @@ class NullStore:
     def add_event(self, event: EventRow) -> None:
         """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
         raise _keeps_nothing()
+
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """None."""
+        return ()
 
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """None."""

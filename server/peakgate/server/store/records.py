@@ -176,6 +176,18 @@ class PeakRow:
     xid: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class NodeCardRow:
+    """Cards of one kind in one node. `cards`: how many different ones were seen."""
+
+    cluster: str
+    node: str
+    gpu_name: str
+    total_bytes: int
+    cards: int
+    seen_us: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhasePeakRow:
     """The caching allocator's peaks of one process in one phase. All but the two figures are the key."""

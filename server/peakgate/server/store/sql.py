@@ -16,6 +16,7 @@ from peakgate.server.store import (
     leases,
     lines,
     merging,
+    node_cards,
     observations,
     past,
     predictions,
@@ -37,6 +38,7 @@ from peakgate.server.store.records import (
     EventRow,
     KeptOut,
     Lease,
+    NodeCardRow,
     ObservationRow,
     PastRow,
     PeakRow,
@@ -138,6 +140,11 @@ class SqlStore:
         """Stores a job event; committed when it returns."""
         with self._sessions.writing() as connection:
             events.add(connection, event)
+
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """The kinds of card that were seen, by cluster, node, name and memory. `cluster`: only this one; empty: all."""
+        with self._sessions.reading() as connection:
+            return node_cards.page(connection, limit=limit, after=after, cluster=cluster)
 
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
