@@ -84,6 +84,12 @@ PANELS = (
         (("sum by (outcome) (increase(peakgate_tries_total[1h]))", "{{outcome}}"),),
     ),
     Panel(
+        "Answers beside a shadow",
+        "While a shadow is on trial: whether the need fits by the active calibration, which answered, and by the shadow, which did not.",
+        "reqps",
+        ((f"sum by (active, shadow) (rate(peakgate_shadow_answers_total{RATE}))", "{{active}}, shadow: {{shadow}}"),),
+    ),
+    Panel(
         "Ended jobs by outcome",
         "Learned, or kept out with the reason.",
         "none",

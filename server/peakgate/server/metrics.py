@@ -42,6 +42,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(kind="counter", name="peakgate_rows_deleted_total", help="Rows that were old enough to go, by table.", labels=("table",)),
     Metric(kind="counter", name="peakgate_observations_total", help="Ended jobs, by what became of them.", labels=("outcome",)),
     Metric(kind="gauge", name="peakgate_calibration_observations", help="Observations behind the active calibration."),
+    Metric(kind="gauge", name="peakgate_calibration_writer", help="1: this server is the one that learns; of several one is."),
     Metric(kind="gauge", name="peakgate_calibration_margin_ratio", help="Margin over the requirement, by group.", labels=("group",)),
     Metric(
         kind="counter",
@@ -58,6 +59,12 @@ METRICS: tuple[Metric, ...] = (
         kind="gauge",
         name="peakgate_agents_silent_ratio",
         help="Nodes that owe news of what runs on them, over all that reported.",
+    ),
+    Metric(
+        kind="counter",
+        name="peakgate_shadow_answers_total",
+        help="Answers while a shadow is on trial, by what the active calibration says of the need and what the shadow would.",
+        labels=("active", "shadow"),
     ),
     Metric(
         kind="histogram",

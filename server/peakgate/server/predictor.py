@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from weakref import WeakValueDictionary
 
 from peakgate.memory.prediction import FieldError
@@ -79,6 +80,9 @@ class Predictor:
         self._advising = ThreadPoolExecutor(max_workers=1, thread_name_prefix="advise")  # a search does not hold up Predict
         self._hits = metrics.series("peakgate_answers_cached_total")
         self._verdicts = {number: metrics.series("peakgate_verdicts_total", verdict=_word(number)) for number in Verdict.values() if number}
+        self._beside = {
+            pair: metrics.series("peakgate_shadow_answers_total", **_answers(*pair)) for pair in product((True, False), repeat=2)
+        }
 
     def close(self) -> None:
         """Ends the threads that judge and advise."""
@@ -185,6 +189,8 @@ class Predictor:
         answer = PredictResponse()
         answer.CopyFrom(judged.brief if brief else judged.answer)
         self._verdicts[answer.verdict].add()
+        if judged.fits is not None:
+            self._beside[judged.fits].add()
         for reason in judged.distrust:
             self._metrics.series("peakgate_answers_distrusted_total", reason=reason).add()
         return answer
@@ -307,3 +313,7 @@ def _summary(stored: StoredPrediction) -> pb.PredictionSummary:
 
 def _word(verdict: int) -> str:
     return Verdict.Name(Verdict.ValueType(verdict)).removeprefix("VERDICT_")
+
+
+def _answers(*fits: bool) -> dict[str, str]:
+    return {name: "fits" if each else "too_large" for name, each in zip(("active", "shadow"), fits, strict=True)}
