@@ -19,7 +19,7 @@ ALLOWED = {
     "peakgate.server": {"peakgate.memory", "peakgate.calibration", "peakgate.v1"},
     "peakgate.client": {"peakgate.readers", "peakgate.v1"},
     "peakgate.readers": {"peakgate.v1"},
-    "peakgate.hooks": {"peakgate.v1"},
+    "peakgate.hooks": {"peakgate.client", "peakgate.readers", "peakgate.v1"},
     "peakgate.agent": {"peakgate.v1", "peakgate.kubelet"},
 }
 # The one command starts the other programs, and the embedded service, from inside a function: installs with one extra stay whole.
