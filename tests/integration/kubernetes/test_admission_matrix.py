@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.admission_reviews import APIS, FITS, KINDS, RULES, T4, TOO_LARGE, stating
 from tests.bench.programs import Program
-from tests.integration.kubernetes.api_server import ApiServer, a_definition, api_server
+from tests.integration.kubernetes.real_api_server import ApiServer, a_definition, api_server
 from tests.webhooks import RunningWebhook, running_webhook
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(600)]
