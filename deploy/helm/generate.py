@@ -21,7 +21,10 @@ RENDERED = {
     "base/webhook.yaml": ("webhook", {}),
     "components/agent/agent.yaml": ("agent", {}),
     "components/kueue/kueue.yaml": ("kueue", {"kueue.enabled": "true"}),
-    "components/monitoring/monitors.yaml": ("monitoring/monitors", {"monitoring.enabled": "true", "kueue.enabled": "false", "agent.enabled": "false"}),
+    "components/monitoring/monitors.yaml": (
+        "monitoring/monitors",
+        {"monitoring.enabled": "true", "kueue.enabled": "false", "agent.enabled": "false"},
+    ),
     "components/monitoring/rules.yaml": ("monitoring/rules", {"monitoring.enabled": "true"}),
 }
 RELEASE = NAMESPACE = "peakgate"
