@@ -25,6 +25,12 @@ RENDERED = {
         "monitoring/monitors",
         {"monitoring.enabled": "true", "kueue.enabled": "false", "agent.enabled": "false"},
     ),
+    "components/monitoring-agent/monitor.yaml": ("monitoring/pods", {"monitoring.enabled": "true"}),
+    "components/monitoring-kueue/monitor.yaml": (
+        "monitoring/pods",
+        {"monitoring.enabled": "true", "agent.enabled": "false", "kueue.enabled": "true"},
+    ),
+    "components/postgresql/disruption.yaml": ("server/disruption", {"database.existingSecret": "peakgate-database"}),
     "components/monitoring/rules.yaml": ("monitoring/rules", {"monitoring.enabled": "true"}),
 }
 RELEASE = NAMESPACE = "peakgate"
