@@ -1,4 +1,4 @@
-"""Makes what stands twice: the chart's copies of rules and dashboards, and the kustomize base out of the chart.
+"""Makes what stands twice: the chart's copies of rules and dashboards, the kustomize base out of the chart, the page of the values.
 
 A chart can read no file outside itself, and kustomize none above a base. `python deploy/helm/generate.py [FOLDER]` writes below deploy/, or
 below FOLDER for a comparison.
@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 DEPLOY = Path(__file__).parent.parent
@@ -37,6 +38,7 @@ RELEASE = NAMESPACE = "peakgate"
 HEADER = "# Made from the chart by deploy/helm/generate.py; change the chart.\n"
 # What only Helm looks at.
 OWN_TO_HELM = re.compile(r"^ +(helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n", re.MULTILINE)
+VALUE = re.compile(r"^(?P<indent> *)(?P<name>[A-Za-z]+):(?: (?P<default>.+))?$")
 SOURCE = re.compile(r"\A# Source: peakgate/templates/(\S+)\n")
 
 
@@ -58,6 +60,33 @@ def rendered(folder: str, values: dict[str, str]) -> str:
     return HEADER + "---\n" + "---\n".join(OWN_TO_HELM.sub("", part) for part in kept)
 
 
+def value_rows(text: str) -> Iterator[tuple[str, str, str]]:
+    """(name, default, meaning) of every value; the meaning is the comment above it, or above what it is part of."""
+    above: list[str] = []
+    comment = ""
+    meanings: dict[str, str] = {}
+    for line in text.splitlines():
+        if line.lstrip().startswith("#"):
+            comment = f"{comment} {line.lstrip(' #')}".strip()
+        elif found := VALUE.match(line):
+            above = [*above[: len(found["indent"]) // 2], found["name"]]
+            name = ".".join(above)
+            meanings[name], comment = comment or meanings.get(".".join(above[:-1]), ""), ""
+            if found["default"]:
+                yield name, found["default"], meanings[name]
+        else:
+            comment = ""
+
+
+def values_page() -> str:
+    """The chart's README: one line and a table of its values."""
+    rows = "".join(
+        f"| `{name}` | `{default}` | {meaning} |\n" for name, default, meaning in value_rows((CHART / "values.yaml").read_text())
+    )
+    head = "# The chart peakgate\n\nHow to install it: [deploy](../../README.md). Made from `values.yaml` by `make gen`.\n\n"
+    return f"{head}| value | default | meaning |\n|---|---|---|\n{rows}"
+
+
 def main(target: Path) -> None:
     """Writes every file."""
     files = target / "helm/peakgate/files"
@@ -66,6 +95,7 @@ def main(target: Path) -> None:
     for pattern in COPIED:
         for path in sorted(DEPLOY.glob(pattern)):
             shutil.copyfile(path, files / path.name)
+    (files.parent / "README.md").write_text(values_page())
     for name, (folder, values) in RENDERED.items():
         path = target / "kustomize" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -114,6 +114,15 @@ def test_the_registry_and_the_digest_are_values() -> None:
     assert images == {f"registry.example/team/peakgate:1.2.3@{digest}"}
 
 
+def test_the_agent_may_have_its_small_image() -> None:
+    """Under the same registry and tag."""
+    objects = rendered(
+        "production", "--set=image.registry=registry.example", "--set=agent.repository=peakgate-agent", "--set=image.tag=1.2.3"
+    )
+    (container,) = named(objects, "DaemonSet", "peakgate-agent")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example/peakgate-agent:1.2.3"
+
+
 def test_the_migration_runs_before_and_goes_by_itself() -> None:
     """It is a hook before install and upgrade; Helm never removes hooks, so the Job ends its own life also when it fails."""
     job = named(rendered("production"), "Job", "peakgate-migration")

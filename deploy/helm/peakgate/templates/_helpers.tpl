@@ -24,11 +24,13 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* A component's image: (list $ "repository"); without the repository that of all. */}}
 {{- define "peakgate.image" -}}
-{{- with .Values.image -}}
+{{- $root := index . 0 -}}
+{{- with $root.Values.image -}}
 {{- with .registry }}{{ trimSuffix "/" . }}/{{ end -}}
-{{- .repository }}:{{ .tag | default $.Chart.AppVersion -}}
-{{- with .digest }}@{{ . }}{{ end -}}
+{{- index $ 1 | default .repository }}:{{ .tag | default $root.Chart.AppVersion -}}
+{{- if not (index $ 1) }}{{ with .digest }}@{{ . }}{{ end }}{{ end -}}
 {{- end -}}
 {{- end -}}
 
