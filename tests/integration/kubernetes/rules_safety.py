@@ -71,12 +71,15 @@ def _folders(each: Workload) -> Iterator[str]:
 def volumes_are_mounted(objects: Objects) -> Iterator[str]:
     """Every mount has its volume and every volume its mount; claims exist."""
     claims = {(namespace_of(each), each["metadata"]["name"]) for each in of_kind(objects, "PersistentVolumeClaim")}
+    maps = {(namespace_of(each), each["metadata"]["name"]) for each in of_kind(objects, "ConfigMap")}
     for each in workloads(objects):
         volumes = {volume["name"] for volume in each.pod.get("volumes", [])}
         mounts = {mount["name"] for container in each.containers for mount in container.get("volumeMounts", [])}
         if volumes != mounts:
             yield f"{each.name}: volumes {sorted(volumes)}, mounts {sorted(mounts)}"
         for volume in each.pod.get("volumes", []):
+            if "configMap" in volume and (each.namespace, volume["configMap"]["name"]) not in maps:
+                yield f"{each.name}: no ConfigMap {volume['configMap']['name']}"
             claim = volume.get("persistentVolumeClaim", {}).get("claimName")
             if claim and (each.namespace, claim) not in claims:
                 yield f"{each.name}: no claim {claim}"

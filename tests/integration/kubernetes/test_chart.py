@@ -137,7 +137,7 @@ def test_warning_in_one_namespace_touches_nothing_else() -> None:
     (webhook,) = named(objects, "ValidatingWebhookConfiguration", "peakgate")["webhooks"]
     asked = webhook["namespaceSelector"]["matchExpressions"]
     assert {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team-a"]} in asked
-    assert "--mode=warn" in named(objects, "Deployment", "peakgate-webhook")["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert yaml.safe_load(named(objects, "ConfigMap", "peakgate-webhook")["data"]["rules.yaml"])["mode"] == "warn"
     assert {each["kind"] for each in objects} & {
         "DaemonSet",
         "MutatingWebhookConfiguration",

@@ -84,6 +84,10 @@ BREAKS: tuple[tuple[Rule, Callable[[list[Any]], object]], ...] = (
     (rules_safety.pods_are_restricted, lambda all_: _container(all_, *SERVER)["resources"]["limits"].pop("memory")),
     (rules_safety.volumes_are_mounted, lambda all_: _object(all_, *SERVER)["spec"]["template"]["spec"]["volumes"].pop()),
     (
+        rules_safety.volumes_are_mounted,
+        lambda all_: _object(all_, "ConfigMap", "peakgate-webhook")["metadata"].update(name="peakgate-rules"),
+    ),
+    (
         rules_safety.accounts_are_bound,
         lambda all_: _object(all_, "ClusterRoleBinding", "peakgate-webhook")["roleRef"].update(name="peakgate-server"),
     ),

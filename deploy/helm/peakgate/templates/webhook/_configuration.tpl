@@ -30,14 +30,6 @@ namespaceSelector:
       operator: NotIn
       values:
         {{- toYaml (concat $webhook.excludedNamespaces (list $root.Release.Namespace $root.Values.agent.namespace) | uniq) | nindent 8 }}
-    - key: peakgate.io/mode
-      operator: NotIn
-      values: ["off"]
-objectSelector:
-  matchExpressions:
-    - key: peakgate.io/mode
-      operator: NotIn
-      values: ["off"]
 matchConditions:
   # Mirror pods, whose makers cannot be told anything.
   - name: not-of-a-node
@@ -74,7 +66,7 @@ rules:
   - apiGroups: [ray.io]
     apiVersions: ["*"]
     operations: [CREATE]
-    resources: [rayjobs, rayclusters]
+    resources: [rayjobs]
     scope: Namespaced
   - apiGroups: [batch.volcano.sh]
     apiVersions: ["*"]
