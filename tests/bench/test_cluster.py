@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.bench.cluster import RELIABILITY, lines
+from tests.bench.cluster import BOUND_SECONDS, RELIABILITY, STATE_BYTES, UPDATE_SECONDS, lines
 from tests.bench.cluster_bars import BARS, Measured, reliability
 from tests.bench.cluster_costs import costs, observations_of, replays_differently
 from tests.bench.cluster_methods import FixedMargin, Learned
@@ -22,15 +22,14 @@ def measured() -> Measured:
     return {seed: measure(seed) for seed in SEEDS}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_every_cluster_holds_its_bars(seed: int) -> None:
-    """Those of every seed."""
-    found = {bar.meaning: bar.by_seed({seed: measure(seed)})[seed] for bar in BARS if bar.each}
-    assert {bar.meaning: found[bar.meaning] for bar in BARS if bar.each and found[bar.meaning] > bar.limit} == {}
+@pytest.mark.timeout(400)  # each cluster takes ten seconds on a quiet core
+def test_the_clusters_hold_their_bars() -> None:
+    """Those of every seed, those of the mean, and the reliability of the probability.
 
-
-def test_the_clusters_hold_their_bars_together() -> None:
-    """Those of the mean, and the reliability of the probability."""
+    One test: each process of the suite would make the clusters anew.
+    """
+    for bar in (each for each in BARS if each.each):
+        assert {seed: figure for seed, figure in bar.by_seed(measured()).items() if figure > bar.limit} == {}, bar.meaning
     broken = [(name, meaning, figure) for name, meaning, figure, limit, _ in lines(measured()) if figure > limit]
     assert broken == []
     assert reliability(measured())[0] <= RELIABILITY
@@ -44,9 +43,9 @@ def test_a_rebuild_of_a_cluster_is_the_online_state() -> None:
 def test_the_calibration_is_cheap() -> None:
     """A thousand groups: a megabyte of state, three times the bar of CPU for an update and for a bound on a busy machine."""
     found = costs(observations_of(1001))
-    assert found.state_bytes <= 1_000_000
-    assert found.update_mean <= 3e-3
-    assert found.bound <= 60e-6
+    assert found.state_bytes <= STATE_BYTES
+    assert found.update_mean <= 3 * UPDATE_SECONDS
+    assert found.bound <= 3 * BOUND_SECONDS
 
 
 def test_the_bars_see_a_fixed_margin_fail() -> None:
@@ -90,3 +89,11 @@ def test_nothing_is_learned_from_jobs_that_did_not_run() -> None:
     assert isinstance(found.method, Learned)
     reported = {int(observation.prediction) for observation in found.method.observations}
     assert reported <= {job.number for job, admitted in zip(found.run.jobs, found.run.admitted, strict=True) if admitted}
+
+
+def test_a_broken_mean_names_its_worst_seed() -> None:
+    """A miss on a drawn seed can be looked at again."""
+    found = {seed: {**measure(1000), "strict": {**measure(1000)["strict"], "miss": miss}} for seed, miss in ((7, 0.0), (8, 0.1))}
+    (figure, seed) = next((figure, seed) for name, _, figure, _, seed in lines(found) if name == "A1 mean")
+    assert figure == pytest.approx(0.05)
+    assert seed == 8

@@ -13,7 +13,7 @@ from tests.contract.sources import ROOT, files
 
 from peakgate.server.metrics import METRICS
 
-SERVER_HTTP_PORT, AGENT_METRICS_PORT = 9551, 9552
+SERVER_HTTP_PORT, AGENT_METRICS_PORT, GATE_METRICS_PORT = 9551, 9552, 9553
 # What helm makes YAML of; tests/integration/kubernetes has helm do so.
 TEMPLATES = ROOT / "deploy/helm/peakgate/templates"
 DOCUMENTS = [path for path in files() if path.suffix in {".yaml", ".yml", ".json"} and not path.is_relative_to(TEMPLATES)]
@@ -30,13 +30,17 @@ def test_a_document_parses(path: Path) -> None:
 
 
 def test_prometheus_scrapes_the_promised_ports() -> None:
-    """The service is scraped on its HTTP port, the agent on its own."""
+    """The service is scraped on its HTTP port, the agent and the gate on their own."""
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
     targets = {
         job["job_name"]: [int(target.rpartition(":")[2]) for group in job["static_configs"] for target in group["targets"]]
         for job in config["scrape_configs"]
     }
-    assert targets == {"peakgate-server": [SERVER_HTTP_PORT], "peakgate-agent": [AGENT_METRICS_PORT]}
+    assert targets == {
+        "peakgate-server": [SERVER_HTTP_PORT],
+        "peakgate-agent": [AGENT_METRICS_PORT],
+        "peakgate-gate": [GATE_METRICS_PORT],
+    }
 
 
 def expressions() -> list[str]:
@@ -75,6 +79,7 @@ def test_the_dashboard_shows_only_metrics_that_exist() -> None:
 def test_the_dashboard_shows_every_metric_that_people_act_on() -> None:
     """A metric without a panel is listed here with its reason."""
     unseen = {"peakgate_answers_cached_total": "tuning only", "peakgate_calibration_observations": "the outcomes show the same"}
+    unseen |= {"peakgate_calibration_writer": "one is it at any time; the log has each change"}
     shown = " ".join(expressions())
     assert {metric.name for metric in METRICS if metric.name not in shown} == set(unseen)
 

@@ -12,15 +12,17 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from queue import Queue
 from threading import Thread
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import grpc
 
+from peakgate.client.calibrations import Calibrations
+from peakgate.client.calling import called as _called
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
 from peakgate.v1.catalog_service_pb2 import (
     GetJobSchemaRequest,
@@ -43,7 +45,7 @@ from peakgate.v1.prediction_service_pb2 import (
     SuggestResponse,
 )
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
-from peakgate.v1.telemetry_service_pb2 import ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
+from peakgate.v1.telemetry_service_pb2 import ListCardsRequest, NodeCard, ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -59,6 +61,9 @@ EMBEDDED_TIMEOUT_SECONDS = 120.0
 IN_FLIGHT = 16
 """Calls of one batch at a time: enough to hide the round trip, few enough that none waits out its deadline in a queue."""
 
+_ONCE = ("RollbackCalibration", "ShadowCalibration", "ReleaseObservation")
+"""What a repeat would do a second time, or be refused for."""
+
 _RETRY_POLICY = {
     "methodConfig": [
         {
@@ -70,21 +75,32 @@ _RETRY_POLICY = {
                 "backoffMultiplier": 2,
                 "retryableStatusCodes": ["UNAVAILABLE"],
             },
-        }
+        },
+        {"name": [{"service": "peakgate.v1.CalibrationService", "method": each} for each in _ONCE]},
     ]
 }
-"""gRFC A6; repeats are safe because Predict has a request id and the other calls change nothing."""
+"""gRFC A6; repeats are safe because Predict has a request id and the other calls change nothing a second time."""
 
 _OPTIONS = (
     ("grpc.service_config", json.dumps(_RETRY_POLICY)),
     ("grpc.max_receive_message_length", 16 * 2**20),
 )
 
-_Answer = TypeVar("_Answer")
 Outcome: TypeAlias = PredictResponse | PeakgateError
 """What became of one job of a batch."""
 
 _Call: TypeAlias = "PeakgateError | _Completing | grpc.Future[PredictResponse]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who submits a job (empty: nobody in particular), and why it should run though it is rejected (empty: it should not)."""
+
+    user: str = ""
+    try_reason: str = ""
+
+
+NOBODY = Asker()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +119,19 @@ class _SourceFault:
 
 
 class Client:
-    """Calls of the prediction and catalogue services over one channel. Every method raises ServiceError."""
+    """Calls of the services over one channel. Every method raises ServiceError."""
 
     def __init__(self, channel: grpc.Channel, *, predict_timeout_seconds: float, call_timeout_seconds: float) -> None:
         self._predictions = PredictionServiceStub(channel)
         self._catalog = CatalogServiceStub(channel)
         self._telemetry = TelemetryServiceStub(channel)
+        self.calibrations = Calibrations(channel, timeout_seconds=call_timeout_seconds)
         self._predict_timeout_seconds = predict_timeout_seconds
         self._call_timeout_seconds = call_timeout_seconds
 
-    def predict(self, job: TrainingJob, *, brief: bool = False, validate_only: bool = False) -> PredictResponse:
+    def predict(self, job: TrainingJob, *, brief: bool = False, validate_only: bool = False, asker: Asker = NOBODY) -> PredictResponse:
         """The service's answer to one job."""
-        request = _predict_request(job, brief=brief, validate_only=validate_only)
+        request = _predict_request(job, brief=brief, validate_only=validate_only, asker=asker)
         return _called(lambda: self._predictions.Predict(request, timeout=self._predict_timeout_seconds))
 
     def explain(self, job: TrainingJob) -> PredictResponse:
@@ -122,22 +139,24 @@ class Client:
         request = PredictRequest(job=job, replay=True)
         return _called(lambda: self._predictions.Predict(request, timeout=self._call_timeout_seconds))
 
-    def predict_each(self, jobs: Iterable[TrainingJob | PeakgateError], *, brief: bool = False) -> Iterator[Outcome]:
+    def predict_each(self, jobs: Iterable[TrainingJob | PeakgateError], *, brief: bool = False, asker: Asker = NOBODY) -> Iterator[Outcome]:
         """Answers in the order of `jobs`, with several calls in flight; an error in a job's place is passed through.
 
         `jobs` is read by a thread of its own, so that an answer never waits for a job that its sender has not written yet.
         """
         calls: Queue[_Call | _SourceFault | None] = Queue(maxsize=IN_FLIGHT)
-        Thread(target=self._feed, args=(jobs, calls), kwargs={"brief": brief}, daemon=True).start()
+        Thread(target=self._feed, args=(jobs, calls), kwargs={"brief": brief, "asker": asker}, daemon=True).start()
         while (call := calls.get()) is not None:
             if isinstance(call, _SourceFault):
                 raise call.error
             yield _finished(call)
 
-    def _feed(self, jobs: Iterable[TrainingJob | PeakgateError], calls: Queue[_Call | _SourceFault | None], *, brief: bool) -> None:
+    def _feed(
+        self, jobs: Iterable[TrainingJob | PeakgateError], calls: Queue[_Call | _SourceFault | None], *, brief: bool, asker: Asker
+    ) -> None:
         try:
             for job in jobs:
-                calls.put(self._asked(job) if isinstance(job, PeakgateError) else self._start(job, brief=brief))
+                calls.put(self._asked(job) if isinstance(job, PeakgateError) else self._start(job, brief=brief, asker=asker))
         except BaseException as error:  # noqa: BLE001 - it is raised again where the answers are read
             calls.put(_SourceFault(error))
         calls.put(None)
@@ -156,8 +175,8 @@ class Client:
             return error
         return _Completing(error, self._start(error.readable, brief=True, validate_only=True))
 
-    def _start(self, job: TrainingJob, *, brief: bool, validate_only: bool = False) -> grpc.Future[PredictResponse]:
-        request = _predict_request(job, brief=brief, validate_only=validate_only)
+    def _start(self, job: TrainingJob, *, brief: bool, validate_only: bool = False, asker: Asker = NOBODY) -> grpc.Future[PredictResponse]:
+        request = _predict_request(job, brief=brief, validate_only=validate_only, asker=asker)
         return self._predictions.Predict.future(request, timeout=self._predict_timeout_seconds)
 
     def suggest(
@@ -179,12 +198,14 @@ class Client:
         request = GetPredictionRequest(prediction=prediction)
         return _called(lambda: self._predictions.GetPrediction(request, timeout=self._call_timeout_seconds))
 
-    def list_predictions(self, *, limit: int = 50, observed_only: bool = False) -> list[PredictionSummary]:
-        """The newest stored predictions, at most `limit`."""
+    def list_predictions(self, *, limit: int = 50, observed_only: bool = False, tries_only: bool = False) -> list[PredictionSummary]:
+        """The newest stored predictions, at most `limit`; `tries_only`: rejected jobs that were let run all the same."""
         found: list[PredictionSummary] = []
         token = ""
         while len(found) < limit:
-            request = ListPredictionsRequest(page_size=min(limit - len(found), 1000), page_token=token, observed_only=observed_only)
+            request = ListPredictionsRequest(
+                page_size=min(limit - len(found), 1000), page_token=token, observed_only=observed_only, tries_only=tries_only
+            )
             page = _called(lambda: self._predictions.ListPredictions(request, timeout=self._call_timeout_seconds))  # noqa: B023 - called at once
             found.extend(page.predictions)
             token = page.next_page_token
@@ -199,6 +220,18 @@ class Client:
     def report_job_event(self, event: ReportJobEventRequest) -> None:
         """Reports the start or the end of a job. A repeat changes nothing."""
         _called(lambda: self._telemetry.ReportJobEvent(event, timeout=self._call_timeout_seconds))
+
+    def list_cards(self, *, cluster: str = "") -> list[NodeCard]:
+        """The kinds of card that agents have seen, by cluster, node, name and memory."""
+        found: list[NodeCard] = []
+        token = ""
+        while True:
+            request = ListCardsRequest(cluster=cluster, page_size=1000, page_token=token)
+            page = _called(lambda: self._telemetry.ListCards(request, timeout=self._call_timeout_seconds))  # noqa: B023 - called at once
+            found.extend(page.cards)
+            token = page.next_page_token
+            if not token:
+                return found
 
     def list_models(self) -> ListModelsResponse:
         """Models that a job may name."""
@@ -257,8 +290,20 @@ def open_client(server: str | None = None, db: str | None = None) -> Iterator[Cl
         yield client
 
 
+def open_embedded_client() -> AbstractContextManager[Client]:
+    """A client of a service inside this process that keeps nothing, whatever the environment names."""
+    return _open_embedded(None)
+
+
 @contextmanager
 def _open_embedded(database_url: str | None) -> Iterator[Client]:
+    with embedded_target(database_url) as target, grpc.insecure_channel(target, options=_OPTIONS) as channel:
+        yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+
+
+@contextmanager
+def embedded_target(database_url: str | None = None) -> Iterator[str]:
+    """A service inside this process, as the target of a channel. Raises InputError when its packages are not installed."""
     try:
         from peakgate.server.embedded import open_embedded
         from peakgate.server.errors import PeakgateError as ServerError
@@ -268,21 +313,21 @@ def _open_embedded(database_url: str | None) -> Iterator[Client]:
             reason="PACKAGE_MISSING",
         ) from error
     try:
-        with open_embedded(database_url) as target, grpc.insecure_channel(target, options=_OPTIONS) as channel:
-            yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+        with open_embedded(database_url) as target:
+            yield target
     except ServerError as error:  # the database cannot be used
         raise PeakgateError(error.message, code=error.code.name, reason=error.reason) from error
 
 
-def _predict_request(job: TrainingJob, *, brief: bool, validate_only: bool) -> PredictRequest:
-    return PredictRequest(job=job, request_id=str(uuid.uuid4()), brief=brief, validate_only=validate_only)
-
-
-def _called(call: Callable[[], _Answer]) -> _Answer:
-    try:
-        return call()
-    except grpc.RpcError as error:
-        raise ServiceError.from_call(error) from error
+def _predict_request(job: TrainingJob, *, brief: bool, validate_only: bool, asker: Asker) -> PredictRequest:
+    return PredictRequest(
+        job=job,
+        request_id=str(uuid.uuid4()),
+        brief=brief,
+        validate_only=validate_only,
+        user=asker.user,
+        try_reason=asker.try_reason,
+    )
 
 
 def _finished_error(asked: _Completing) -> InputError:

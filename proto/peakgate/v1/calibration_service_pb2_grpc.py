@@ -3,7 +3,9 @@
 import grpc
 import warnings
 
+from peakgate.v1 import calibration_report_pb2 as peakgate_dot_v1_dot_calibration__report__pb2
 from peakgate.v1 import calibration_service_pb2 as peakgate_dot_v1_dot_calibration__service__pb2
+from peakgate.v1 import calibration_simulation_pb2 as peakgate_dot_v1_dot_calibration__simulation__pb2
 
 GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
@@ -60,6 +62,31 @@ class CalibrationServiceStub(object):
                 request_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineRequest.SerializeToString,
                 response_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineResponse.FromString,
                 _registered_method=True)
+        self.ReportCalibration = channel.unary_unary(
+                '/peakgate.v1.CalibrationService/ReportCalibration',
+                request_serializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationResponse.FromString,
+                _registered_method=True)
+        self.SimulateCalibration = channel.stream_unary(
+                '/peakgate.v1.CalibrationService/SimulateCalibration',
+                request_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationResponse.FromString,
+                _registered_method=True)
+        self.ExportHistory = channel.unary_unary(
+                '/peakgate.v1.CalibrationService/ExportHistory',
+                request_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.FromString,
+                _registered_method=True)
+        self.ShadowCalibration = channel.unary_unary(
+                '/peakgate.v1.CalibrationService/ShadowCalibration',
+                request_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationResponse.FromString,
+                _registered_method=True)
+        self.ReleaseObservation = channel.unary_unary(
+                '/peakgate.v1.CalibrationService/ReleaseObservation',
+                request_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationResponse.FromString,
+                _registered_method=True)
 
 
 class CalibrationServiceServicer(object):
@@ -88,7 +115,7 @@ class CalibrationServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RollbackCalibration(self, request, context):
-        """Goes back to the version that was active before.
+        """Goes back to the newest version before the active one that is kept for a reason, else to the one before it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -96,6 +123,41 @@ class CalibrationServiceServicer(object):
 
     def ListQuarantine(self, request, context):
         """Observations that were kept out, each with its reason.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReportCalibration(self, request, context):
+        """Whether the margin keeps what it promises.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SimulateCalibration(self, request_iterator, context):
+        """Replays a history and says what each policy would have done with it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportHistory(self, request, context):
+        """The service's own history, as SimulateCalibration takes it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ShadowCalibration(self, request, context):
+        """Starts or ends a shadow: a version that learns beside the active one and answers nobody.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleaseObservation(self, request, context):
+        """Lets an observation that was kept out be learned.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -128,6 +190,31 @@ def add_CalibrationServiceServicer_to_server(servicer, server):
                     servicer.ListQuarantine,
                     request_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineRequest.FromString,
                     response_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineResponse.SerializeToString,
+            ),
+            'ReportCalibration': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportCalibration,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationResponse.SerializeToString,
+            ),
+            'SimulateCalibration': grpc.stream_unary_rpc_method_handler(
+                    servicer.SimulateCalibration,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationResponse.SerializeToString,
+            ),
+            'ExportHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExportHistory,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.SerializeToString,
+            ),
+            'ShadowCalibration': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShadowCalibration,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationResponse.SerializeToString,
+            ),
+            'ReleaseObservation': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseObservation,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -266,6 +353,141 @@ class CalibrationService(object):
             '/peakgate.v1.CalibrationService/ListQuarantine',
             peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineRequest.SerializeToString,
             peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportCalibration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peakgate.v1.CalibrationService/ReportCalibration',
+            peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SimulateCalibration(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/peakgate.v1.CalibrationService/SimulateCalibration',
+            peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peakgate.v1.CalibrationService/ExportHistory',
+            peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ShadowCalibration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peakgate.v1.CalibrationService/ShadowCalibration',
+            peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseObservation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peakgate.v1.CalibrationService/ReleaseObservation',
+            peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,7 +5,9 @@ What the margin has learned."""
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from peakgate.v1 import calibration_report_pb2 as _calibration_report_pb2
 from peakgate.v1 import calibration_service_pb2 as _calibration_service_pb2
+from peakgate.v1 import calibration_simulation_pb2 as _calibration_simulation_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -40,9 +42,19 @@ class CalibrationServiceStub:
     PromoteCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.PromoteCalibrationRequest, _calibration_service_pb2.PromoteCalibrationResponse]
     """Makes a version the active one."""
     RollbackCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.RollbackCalibrationRequest, _calibration_service_pb2.RollbackCalibrationResponse]
-    """Goes back to the version that was active before."""
+    """Goes back to the newest version before the active one that is kept for a reason, else to the one before it."""
     ListQuarantine: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ListQuarantineRequest, _calibration_service_pb2.ListQuarantineResponse]
     """Observations that were kept out, each with its reason."""
+    ReportCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_report_pb2.ReportCalibrationRequest, _calibration_report_pb2.ReportCalibrationResponse]
+    """Whether the margin keeps what it promises."""
+    SimulateCalibration: _grpc.StreamUnaryMultiCallable[_calibration_simulation_pb2.SimulateCalibrationRequest, _calibration_simulation_pb2.SimulateCalibrationResponse]
+    """Replays a history and says what each policy would have done with it."""
+    ExportHistory: _grpc.UnaryUnaryMultiCallable[_calibration_simulation_pb2.ExportHistoryRequest, _calibration_simulation_pb2.ExportHistoryResponse]
+    """The service's own history, as SimulateCalibration takes it."""
+    ShadowCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ShadowCalibrationRequest, _calibration_service_pb2.ShadowCalibrationResponse]
+    """Starts or ends a shadow: a version that learns beside the active one and answers nobody."""
+    ReleaseObservation: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ReleaseObservationRequest, _calibration_service_pb2.ReleaseObservationResponse]
+    """Lets an observation that was kept out be learned."""
 
 @_typing.type_check_only
 class CalibrationServiceAsyncStub(CalibrationServiceStub):
@@ -56,9 +68,19 @@ class CalibrationServiceAsyncStub(CalibrationServiceStub):
     PromoteCalibration: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.PromoteCalibrationRequest, _calibration_service_pb2.PromoteCalibrationResponse]  # type: ignore[assignment]
     """Makes a version the active one."""
     RollbackCalibration: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.RollbackCalibrationRequest, _calibration_service_pb2.RollbackCalibrationResponse]  # type: ignore[assignment]
-    """Goes back to the version that was active before."""
+    """Goes back to the newest version before the active one that is kept for a reason, else to the one before it."""
     ListQuarantine: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ListQuarantineRequest, _calibration_service_pb2.ListQuarantineResponse]  # type: ignore[assignment]
     """Observations that were kept out, each with its reason."""
+    ReportCalibration: _aio.UnaryUnaryMultiCallable[_calibration_report_pb2.ReportCalibrationRequest, _calibration_report_pb2.ReportCalibrationResponse]  # type: ignore[assignment]
+    """Whether the margin keeps what it promises."""
+    SimulateCalibration: _aio.StreamUnaryMultiCallable[_calibration_simulation_pb2.SimulateCalibrationRequest, _calibration_simulation_pb2.SimulateCalibrationResponse]  # type: ignore[assignment]
+    """Replays a history and says what each policy would have done with it."""
+    ExportHistory: _aio.UnaryUnaryMultiCallable[_calibration_simulation_pb2.ExportHistoryRequest, _calibration_simulation_pb2.ExportHistoryResponse]  # type: ignore[assignment]
+    """The service's own history, as SimulateCalibration takes it."""
+    ShadowCalibration: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ShadowCalibrationRequest, _calibration_service_pb2.ShadowCalibrationResponse]  # type: ignore[assignment]
+    """Starts or ends a shadow: a version that learns beside the active one and answers nobody."""
+    ReleaseObservation: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ReleaseObservationRequest, _calibration_service_pb2.ReleaseObservationResponse]  # type: ignore[assignment]
+    """Lets an observation that was kept out be learned."""
 
 class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
     """Versions of the calibration and rows kept out of it."""
@@ -93,7 +115,7 @@ class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _calibration_service_pb2.RollbackCalibrationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_calibration_service_pb2.RollbackCalibrationResponse, _abc.Awaitable[_calibration_service_pb2.RollbackCalibrationResponse]]:
-        """Goes back to the version that was active before."""
+        """Goes back to the newest version before the active one that is kept for a reason, else to the one before it."""
 
     @_abc_1.abstractmethod
     def ListQuarantine(
@@ -102,5 +124,45 @@ class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_calibration_service_pb2.ListQuarantineResponse, _abc.Awaitable[_calibration_service_pb2.ListQuarantineResponse]]:
         """Observations that were kept out, each with its reason."""
+
+    @_abc_1.abstractmethod
+    def ReportCalibration(
+        self,
+        request: _calibration_report_pb2.ReportCalibrationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_report_pb2.ReportCalibrationResponse, _abc.Awaitable[_calibration_report_pb2.ReportCalibrationResponse]]:
+        """Whether the margin keeps what it promises."""
+
+    @_abc_1.abstractmethod
+    def SimulateCalibration(
+        self,
+        request_iterator: _MaybeAsyncIterator[_calibration_simulation_pb2.SimulateCalibrationRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_simulation_pb2.SimulateCalibrationResponse, _abc.Awaitable[_calibration_simulation_pb2.SimulateCalibrationResponse]]:
+        """Replays a history and says what each policy would have done with it."""
+
+    @_abc_1.abstractmethod
+    def ExportHistory(
+        self,
+        request: _calibration_simulation_pb2.ExportHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_simulation_pb2.ExportHistoryResponse, _abc.Awaitable[_calibration_simulation_pb2.ExportHistoryResponse]]:
+        """The service's own history, as SimulateCalibration takes it."""
+
+    @_abc_1.abstractmethod
+    def ShadowCalibration(
+        self,
+        request: _calibration_service_pb2.ShadowCalibrationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_service_pb2.ShadowCalibrationResponse, _abc.Awaitable[_calibration_service_pb2.ShadowCalibrationResponse]]:
+        """Starts or ends a shadow: a version that learns beside the active one and answers nobody."""
+
+    @_abc_1.abstractmethod
+    def ReleaseObservation(
+        self,
+        request: _calibration_service_pb2.ReleaseObservationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_service_pb2.ReleaseObservationResponse, _abc.Awaitable[_calibration_service_pb2.ReleaseObservationResponse]]:
+        """Lets an observation that was kept out be learned."""
 
 def add_CalibrationServiceServicer_to_server(servicer: CalibrationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

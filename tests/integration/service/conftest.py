@@ -20,8 +20,9 @@ from tests.postgres import Cluster
 
 from peakgate.server.core import Core
 from peakgate.server.exposition import PrometheusMetrics
+from peakgate.server.learning import LearningRules
 from peakgate.server.logs import QuietLogger
-from peakgate.server.memory import memory_model
+from peakgate.server.memory import MemoryModel, memory_model
 from peakgate.server.policy import Policy
 from peakgate.server.requests import SeenRequests
 from peakgate.server.store.sql import open_store
@@ -95,10 +96,12 @@ def database(new_database: NewDatabase) -> Database:
 
 
 @asynccontextmanager
-async def _start(database: Database) -> AsyncIterator[Service]:
+async def _start(database: Database, *, memory: MemoryModel | None = None, promotes: bool = True) -> AsyncIterator[Service]:
     store = open_store(database.url)
     metrics = PrometheusMetrics()
-    core = Core(memory_model(), store, policy=Policy(), metrics=metrics, log=QuietLogger(), seen=SeenRequests(store.request_ids()))
+    seen = SeenRequests(store.request_ids())
+    model = memory if memory is not None else memory_model()
+    core = Core(model, store, policy=Policy(), metrics=metrics, log=QuietLogger(), seen=seen, learning=LearningRules(promotes=promotes))
     server = core.build_server()
     target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await core.start()
@@ -120,7 +123,7 @@ async def _start(database: Database) -> AsyncIterator[Service]:
 @pytest.fixture
 def start_service(database: Database) -> StartService:
     """Starts a service on the test's own database; several share it."""
-    return lambda: _start(database)
+    return lambda **how: _start(database, **how)
 
 
 @pytest.fixture

@@ -4,18 +4,32 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from peakgate.server.errors import PeakgateError
+from peakgate.server.store.audit_records import AuditWindow, NoAudit
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    Complete,
+    EndedKey,
     EventRow,
+    KeptOut,
+    Lease,
+    NodeCardRow,
     ObservationRow,
+    PastRow,
     PeakRow,
     PhasePeakRow,
+    Place,
     PredictionRow,
+    RecentRow,
+    Silence,
+    Spent,
     StoredPrediction,
+    Switched,
+    ToldRow,
 )
 
 
@@ -46,9 +60,23 @@ class NullStore:
         """None."""
         return ()
 
-    def predictions(self, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> Sequence[StoredPrediction]:
+    def predictions(
+        self, *, limit: int, before: tuple[int, str] | None, observed_only: bool, tries_only: bool = False
+    ) -> Sequence[StoredPrediction]:
         """None."""
         return ()
+
+    def spend_try(self, row: PredictionRow, reason: str, *, since_us: int, limit: int, complete: Complete) -> Spent:
+        """Raises STORE_UNAVAILABLE: what is granted must be kept."""
+        raise _keeps_nothing()
+
+    def recent(self, limit: int) -> Sequence[RecentRow]:
+        """None."""
+        return ()
+
+    def silence(self, *, began_us: int, forgotten_us: int, silent_us: int) -> Silence:
+        """Nobody is known."""
+        return Silence(nodes=0, silent=0)
 
     def expire(self, before_us: int) -> int:
         """Nothing to delete."""
@@ -66,15 +94,42 @@ class NullStore:
         """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
         raise _keeps_nothing()
 
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """None."""
+        return ()
+
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """None."""
         return ()
+
+    def newest_ended(self, limit: int) -> Sequence[EndedKey]:
+        """None."""
+        return ()
+
+    def take_lease(self, holder: str, *, seconds: float, by_force: bool = False) -> int | None:
+        """There is nothing to write."""
+        return None
+
+    def give_up_lease(self, holder: str) -> None:
+        """It never was."""
 
     def active_calibration(self) -> CalibrationRow | None:
         """None: the prior holds."""
         return None
 
-    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+    def active_sequence(self) -> int:
+        """None."""
+        return 0
+
+    def apply(
+        self,
+        rows: Sequence[ObservationRow],
+        new: CalibrationRow | None,
+        *,
+        expected_sequence: int,
+        lease: Lease,
+        shadow: CalibrationRow | None = None,
+    ) -> bool:
         """Nothing is learned."""
         return False
 
@@ -86,25 +141,71 @@ class NullStore:
         """Never known."""
         return None
 
-    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
+    def told(self, sequence: int, *, after: int) -> Sequence[ToldRow]:
         """Nothing."""
         return ()
 
-    def calibration_before(self, sequence: int) -> CalibrationRow | None:
+    def told_of(self, ranges: Sequence[tuple[int, int]], *, after: int = 0) -> Sequence[ToldRow]:
+        """Nothing."""
+        return ()
+
+    def earlier_calibration(self, sequence: int) -> CalibrationRow | None:
         """Never known."""
         return None
 
-    def calibrations(self, *, limit: int, before_sequence: int | None) -> Sequence[CalibrationRow]:
+    def calibrations(self, *, limit: int, before_sequence: int | None, chosen_only: bool = False) -> Sequence[CalibrationRow]:
         """None."""
         return ()
 
-    def promote(self, sequence: int) -> None:
+    def promote(self, sequence: int, *, note: str, lease: Lease) -> Switched | None:
         """Nothing to promote."""
+        return None
 
-    def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
+    def thin_calibrations(self, *, kept_from_us: int, lease: Lease) -> int:
+        """Nothing to delete."""
+        return 0
+
+    def kept_out(self, *, limit: int, offset: int, group: str = "", reason: str = "") -> Sequence[KeptOut]:
         """None."""
         return ()
+
+    def audit(self, window: AuditWindow) -> AbstractContextManager[NoAudit]:
+        """Nothing ended."""
+        return nullcontext(NoAudit())
+
+    def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
+        """None."""
+        return ()
+
+    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
+        """Nothing is learned."""
+        return False
+
+    def shadow(self) -> CalibrationRow | None:
+        """None."""
+        return None
+
+    def shadow_place(self) -> int:
+        """None."""
+        return 0
+
+    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int, lease: Lease) -> bool:
+        """Nothing is learned."""
+        return False
+
+    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int, lease: Lease) -> None:
+        """Forgets it."""
+
+    def end_shadow(self, *, lease: Lease) -> int:
+        """None."""
+        return 0
+
+    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
+        """Nothing to promote."""
+        return False
 
 
 def _keeps_nothing() -> PeakgateError:
-    return PeakgateError("STORE_UNAVAILABLE", "this service has no database, so it takes no observations", hint="name one with --db")
+    return PeakgateError(
+        "STORE_UNAVAILABLE", "this service has no database, so it takes no observations and grants no tries", hint="name one with --db"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 NO_WAIT_US = 1 << 62
@@ -9,6 +10,9 @@ NO_WAIT_US = 1 << 62
 
 AGENT = "agent"
 """Origin of an event that an agent told, and of what was made of its rows."""
+
+REQUEST_CHARACTERS = 19
+"""At the end of a prediction's name: what follows the time and the version in a UUID of version 7. A try's come from its request."""
 
 TERMINAL_EVENTS = ("finished", "failed", "oom", "cancelled")
 """Job events after which nothing more is observed."""
@@ -75,6 +79,50 @@ class PredictionRow:
     request_id: str | None
     request_digest: str | None
     content: PredictionContent
+    user: str = ""
+    """Who asked, as the caller said; empty: nobody said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryRow:
+    """A rejected job that its user was let run all the same. `prediction` names the rejection."""
+
+    prediction: str
+    user: str
+    reason: str
+    created_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What became of a wish for a try. `prediction` is its name, of a repeated request that of the first; empty: the budget is spent.
+
+    `created_us` are the moments of the user's tries within the day, this one included, the oldest first.
+    """
+
+    prediction: str
+    created_us: tuple[int, ...]
+
+
+Complete = Callable[[PredictionRow, Spent], PredictionRow]
+"""The prediction with an answer that says what was spent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentRow:
+    """What one prediction was of: the job, who asked, and what the calibration knows the job as (as text; empty: nothing)."""
+
+    job_digest: str
+    user: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """Nodes that reported of late, and how many of them have been silent since while something ran on them."""
+
+    nodes: int
+    silent: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +134,8 @@ class StoredPrediction:
     observed_device_bytes: int
     observations: tuple[ObservationRow, ...] = ()
     """Of its attempts, the newest first."""
+    tried: TryRow | None = None
+    """The try that let it run though it was rejected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +174,18 @@ class PeakRow:
     ooms: int = 0
     longest_gap_us: int = 0
     xid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCardRow:
+    """Cards of one kind in one node. `cards`: how many different ones were seen."""
+
+    cluster: str
+    node: str
+    gpu_name: str
+    total_bytes: int
+    cards: int
+    seen_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,12 +274,46 @@ class ObservationRow:
     longest_sequence: int = 0
     body: str = ""
     """What the calibration was told, as text; empty: nothing."""
+    released: int = 0
+    """Sequence of the version that learned it when a person let it; 0: nobody did."""
+    released_by: str = ""
+    released_why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOut:
+    """An observation that was kept out, and the group of its prediction."""
+
+    row: ObservationRow
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldRow:
+    """What the calibration was told of one attempt, as text, with what is needed to predict its job anew."""
+
+    text: str
+    released: bool
+    model_version: str
+    job_digest: str
+    job_body: bytes
+    longest_sequence: int
+
+
+DAILY, ALARM, PROMOTED = "daily", "alarm", "promoted"
+KEPT_KINDS = (DAILY, ALARM, PROMOTED)
+"""Why a version is kept: the first of a day, one after which a level had moved, one that an operator switched to or left."""
+SHADOW = "shadow"
+"""Kind of a version that learned beside the active one, also when it has ended: it is no place to go back to."""
+
+OPEN = 1 << 62
+"""End of a range of versions that still grows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRow:
-    """One version of the calibration. `groups` and `body` are JSON; `sequence` is 0 before it is stored, `parent` that of the version
-    that it was made from (0: none)."""
+    """One version of the calibration. `groups` and `body` are JSON (a body is left out of lists); `parent` is the sequence of the version
+    that it was made from (0: none). Before it is stored `sequence` is 0 and `version` the epoch, from which the store makes its name."""
 
     sequence: int
     parent: int = 0
@@ -228,8 +324,53 @@ class CalibrationRow:
     groups: str
     body: str
     kind: str = ""
-    """daily, alarm or promoted: why it is kept; empty: it is not kept for long."""
+    """One of KEPT_KINDS: why it is kept; empty: it is not kept for long."""
     note: str = ""
     """One line for a person."""
     trial: str = ""
     """What a shadow version has shown so far, as JSON."""
+
+
+Place = tuple[int, str, str, int]
+"""Of an attempt in a history: its end in microseconds, its prediction, job and restart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRow:
+    """An attempt that has ended, with the job as it was submitted. `body`: what the calibration was told, as text; empty: nothing."""
+
+    prediction: str
+    job: str
+    restart: int
+    created_us: int
+    finished_us: int
+    observed_bytes: int
+    longest_sequence: int
+    reason: str
+    body: str
+    job_body: bytes
+
+    @property
+    def place(self) -> Place:
+        """Where the next page goes on."""
+        return self.finished_us, self.prediction, self.job, self.restart
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What a writer shows: its name among the replicas, and the fence with which it was let in."""
+
+    holder: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switched:
+    """Name of the version that was active before (empty: none was), and how many observations were set aside."""
+
+    before: str
+    set_aside: int = 0
+
+
+EndedKey = tuple[str, str, int, int]
+"""Of an attempt on the list of ended ones: prediction, job, restart, and when its end was last told."""
