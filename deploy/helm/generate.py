@@ -1,4 +1,4 @@
-"""Makes what stands twice: the chart's copies of rules and dashboards, the kustomize base out of the chart, the page of the values.
+"""Makes what stands twice: the chart's copies of rules and dashboards, the kustomize base out of the chart, and the chart's page.
 
 A chart can read no file outside itself, and kustomize none above a base. `python deploy/helm/generate.py [FOLDER]` writes below deploy/, or
 below FOLDER for a comparison.
@@ -12,6 +12,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import yaml
 
 DEPLOY = Path(__file__).parent.parent
 CHART = DEPLOY / "helm/peakgate"
@@ -50,11 +52,15 @@ def helm() -> str:
     return found
 
 
+def helm_template(*options: str) -> str:
+    """The chart's objects."""
+    command = [helm(), "template", RELEASE, str(CHART), f"--namespace={NAMESPACE}", "--no-hooks", *options]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def rendered(folder: str, values: dict[str, str]) -> str:
     """The chart's objects of one template folder, without what is Helm's own."""
-    stated = [f"--set={name}={value}" for name, value in values.items()]
-    command = [helm(), "template", RELEASE, str(CHART), f"--namespace={NAMESPACE}", "--no-hooks", *stated]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    text = helm_template(*(f"--set={name}={value}" for name, value in values.items()))
     documents = [part.lstrip("\n") for part in re.split(r"^---$", text, flags=re.MULTILINE) if part.strip()]
     kept = [SOURCE.sub("", part) for part in documents if (found := SOURCE.match(part)) and found[1].startswith(folder)]
     return HEADER + "---\n" + "---\n".join(OWN_TO_HELM.sub("", part) for part in kept)
@@ -78,13 +84,29 @@ def value_rows(text: str) -> Iterator[tuple[str, str, str]]:
             comment = ""
 
 
-def values_page() -> str:
-    """The chart's README: one line and a table of its values."""
+def right_rows() -> Iterator[tuple[str, str, str, str]]:
+    """(component, verbs, resources, where) of every rule of every role, with all that the example for Kueue switches on."""
+    for role in yaml.safe_load_all(helm_template(f"--values={DEPLOY / 'helm/examples/kueue.yaml'}")):
+        for rule in role["rules"] if role and role["kind"] in {"ClusterRole", "Role"} else ():
+            (group,) = rule["apiGroups"]
+            resources = ", ".join(f"`{resource}.{group}`" if group else f"`{resource}`" for resource in rule["resources"])
+            names = ", ".join(f"`{name}`" for name in rule.get("resourceNames", ())) or "all"
+            where = names if role["kind"] == "ClusterRole" else f"{names}, in its namespace"
+            yield role["metadata"]["labels"]["app.kubernetes.io/component"], ", ".join(rule["verbs"]), resources, where
+
+
+def chart_page() -> str:
+    """The chart's README: a table of its values and one of the rights that it gives."""
     rows = "".join(
         f"| `{name}` | `{default}` | {meaning} |\n" for name, default, meaning in value_rows((CHART / "values.yaml").read_text())
     )
-    head = "# The chart peakgate\n\nHow to install it: [deploy](../../README.md). Made from `values.yaml` by `make gen`.\n\n"
-    return f"{head}| value | default | meaning |\n|---|---|---|\n{rows}"
+    rights = "".join(f"| {who} | {verbs} | {resources} | {where} |\n" for who, verbs, resources, where in right_rows())
+    head = "# The chart peakgate\n\nHow to install it: [deploy](../../README.md). This page is made from the chart by `make gen`.\n\n"
+    said = "What each may ask of the API server with everything switched on; a right is given only with the value that needs it.\n\n"
+    return (
+        f"{head}## Values\n\n| value | default | meaning |\n|---|---|---|\n{rows}\n"
+        f"## Rights\n\n{said}| who | may | what | which |\n|---|---|---|---|\n{rights}"
+    )
 
 
 def main(target: Path) -> None:
@@ -95,7 +117,7 @@ def main(target: Path) -> None:
     for pattern in COPIED:
         for path in sorted(DEPLOY.glob(pattern)):
             shutil.copyfile(path, files / path.name)
-    (files.parent / "README.md").write_text(values_page())
+    (files.parent / "README.md").write_text(chart_page())
     for name, (folder, values) in RENDERED.items():
         path = target / "kustomize" / name
         path.parent.mkdir(parents=True, exist_ok=True)
