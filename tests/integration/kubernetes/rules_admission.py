@@ -18,7 +18,7 @@ PATHS = {"ValidatingWebhookConfiguration": "/validate", "MutatingWebhookConfigur
 # The webhook answers within two seconds; a longer wait of the API server only costs the person who waits.
 SHORTEST_SECONDS, LONGEST_SECONDS = 3, 10
 # Verbs that the chart calls and the command does not have yet; test_chart says when this must go.
-AWAITED = {"webhook", "kueue"}
+AWAITED = {"kueue"}
 
 
 def webhooks_are_served(objects: Objects) -> Iterator[str]:
