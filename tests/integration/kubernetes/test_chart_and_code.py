@@ -27,6 +27,7 @@ def rights(objects: Sequence[Manifest], component: str) -> set[Right]:
     return {
         (group, resource, verb, "resourceNames" in rule)
         for role in roles
+        if role["metadata"]["labels"]["app.kubernetes.io/component"] == component
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]

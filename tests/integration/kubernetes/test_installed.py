@@ -1,4 +1,4 @@
-"""What the example of the ten minutes installs, as real processes: the containers' own commands, their probes, and the warning of the README.
+"""What the example of the ten minutes installs, as real processes: the containers' own commands, their probes, the README's warning.
 
 Only addresses and folders are this machine's; the certificate is made in a folder, since there is no API server to keep it.
 """
