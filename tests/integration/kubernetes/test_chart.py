@@ -161,3 +161,15 @@ def test_an_uninstall_leaves_nothing_behind() -> None:
 def test_the_webhook_configuration_is_made_last() -> None:
     """Helm installs by kind: the API server is told of the webhook when all that it needs is there."""
     assert rendered("warn-one-namespace", operators=())[-1]["kind"] == "ValidatingWebhookConfiguration"
+
+
+def test_rules_and_dashboards_arrive_as_they_are() -> None:
+    """Each file of rules is the spec of a PrometheusRule, each dashboard the content of a ConfigMap that Grafana's sidecar finds."""
+    objects = rendered("production")
+    for path in sorted((CHART / "files").iterdir()):
+        if path.suffix == ".yml":
+            assert named(objects, "PrometheusRule", f"peakgate-{path.stem}")["spec"] == yaml.safe_load(path.read_text())
+        else:
+            found = named(objects, "ConfigMap", f"peakgate-dashboard-{path.stem}")
+            assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+            assert json.loads(found["data"][path.name]) == json.loads(path.read_text())
