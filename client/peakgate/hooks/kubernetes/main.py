@@ -172,7 +172,8 @@ def _own_certificates(options: WebhookOptions, scratch: Path) -> OwnCertificates
     """Made and announced before anybody listens; None where others make them."""
     if not options.own_hosts:
         return None
-    store: Store = FolderStore(options.certificates or scratch / "own")
+    folder = options.certificates if options.certificates is not None and not options.secret else scratch / "tls"
+    store: Store = FolderStore(folder)
     announce: Callable[[bytes], None] = lambda _: None  # noqa: E731 - a default beside the other
     if options.secret or options.configuration:
         from peakgate.hooks.kubernetes.kubernetes_api import NoClusterError, SecretStore, WebhookConfigurations, connected
@@ -186,7 +187,7 @@ def _own_certificates(options: WebhookOptions, scratch: Path) -> OwnCertificates
             store = SecretStore(calls, namespace, name)
         if options.configuration:
             announce = WebhookConfigurations(calls, options.configuration).announce
-    own = OwnCertificates(store=store, folder=scratch / "tls", hosts=options.own_hosts, tell=tell, announce=announce)
+    own = OwnCertificates(store=store, folder=folder, hosts=options.own_hosts, tell=tell, announce=announce)
     own.ensure()
     return own
 

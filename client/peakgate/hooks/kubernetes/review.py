@@ -13,8 +13,8 @@ from typing import Protocol
 
 from peakgate.hooks.kubernetes.admission import Admission, Answer, Object, parse_review, response_of
 from peakgate.hooks.kubernetes.candidates import Cards
+from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.judging import Asked, Judged, Jury
-from peakgate.hooks.kubernetes.label_cards import cards_by_labels
 from peakgate.hooks.kubernetes.metrics import WebhookMetrics
 from peakgate.hooks.kubernetes.mutating import patch_of
 from peakgate.hooks.kubernetes.reading import Read, read_object
@@ -31,9 +31,9 @@ from peakgate.hooks.kubernetes.verdicts import (
     decide,
     not_judged,
 )
+from peakgate.hooks.kubernetes.workload_cards import cards_of_workload
 from peakgate.hooks.kubernetes.workloads import CREATE, OTHER_KIND, asks_for_gpus, is_owned, kind_of, might_train
 from peakgate.hooks.slurm.change import change_of
-from peakgate.readers.manifests.pods import Pods
 
 DEADLINE_SECONDS = 1.7
 """An answer leaves within two, and the API server waits for three."""
@@ -67,7 +67,8 @@ class NoCluster:
 
 @dataclass(kw_only=True)
 class Reviewer:
-    """`rules` gives those in force; reading runs in `executor`, so that the deadline holds whatever an object looks like."""
+    """`rules` gives those in force, `facts` what is known of the nodes. Reading runs in `executor`, so that the deadline holds whatever an
+    object looks like."""
 
     rules: Callable[[], Rules]
     jury: Jury
@@ -75,7 +76,7 @@ class Reviewer:
     tell: Tell
     executor: Executor
     cluster: Cluster = field(default_factory=NoCluster)
-    cards: Callable[[Sequence[Pods]], Cards] = cards_by_labels
+    facts: Callable[[], Facts] = Facts
     deadline_seconds: float = DEADLINE_SECONDS
 
     async def validate(self, body: bytes) -> bytes:
@@ -151,7 +152,7 @@ class Reviewer:
         own = read.source.launch.reading.own if read.source is not None and read.source.launch is not None else frozenset()
         asked = Asked(
             job=read.job,
-            cards=Cards() if own & GPU_FIELDS else self.cards(read.pods),
+            cards=Cards() if own & GPU_FIELDS else cards_of_workload(read.pods, self.facts()),
             request_id=request_id,
             user=admission.user,
             try_reason=admission.annotation(TRY) if is_tried else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from peakgate.readers.launchers.gpu_names import gpus_named
 from peakgate.readers.place import MANIFEST, Stated
@@ -81,48 +81,24 @@ _REQUIRED = r"affinity\.nodeAffinity\.requiredDuringSchedulingIgnoredDuringExecu
 _TERMS = re.compile(rf"{_REQUIRED}\.\d+\.matchExpressions\.\d+\.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Possible:
-    """Cards that a pod may get by one label of nodes: each with the value that names it."""
-
-    label: str
-    cards: tuple[tuple[str, Stated], ...]
-
-    @property
-    def smallest(self) -> tuple[str, Stated]:
-        """The one with the least memory by its name."""
-        return min(self.cards, key=lambda pair: _gigabytes(pair[0]))
-
-    @property
-    def names(self) -> list[str]:
-        """Their names, each once."""
-        return sorted({name for name, _ in self.cards})
-
-
-def possible_cards(spec: Settings) -> Possible | None:
-    """By the first label whose every value names a card; None: no label does."""
+def state_card(spec: Settings, reading: Reading) -> None:
+    """States gpu.type from the labels of a pod's spec; of several cards the smallest, since each of them may be the one."""
     found = {path: stated for path, stated in _labels(spec).items() if stated}
     memory = found.get(KARPENTER_MIB, [])
     for label, values in found.items():
         cards = [(cards_of(label, each.text, memory[0].text if memory else ""), each) for each in values]
-        if cards and all(names for names, _ in cards):
-            return Possible(label=label, cards=tuple((name, each) for names, each in cards for name in names))
-    return None
-
-
-def state_card(spec: Settings, reading: Reading) -> None:
-    """States gpu.type from the labels of a pod's spec; of several cards the smallest, since each of them may be the one."""
-    possible = possible_cards(spec)
-    if possible is None:
+        if not cards or not all(names for names, _ in cards):
+            continue
+        card, stated = min(((name, each) for names, each in cards for name in names), key=lambda pair: _gigabytes(pair[0]))
+        place = replace(stated.place, kind=MANIFEST, key=label)
+        possible = sorted({name for names, _ in cards for name in names})
+        if len(possible) > 1:
+            reading.warnings.append(f"gpu.type: {' or '.join(possible)} may be the card ({place}); the smallest is taken")
+        if any(each.text.lower().endswith(SHARED) for each in values):
+            reading.warnings.append(f"gpu.type: time slices share a card's memory with other jobs, the whole of it is counted ({place})")
+        partition = spec("nodeSelector.cloud.google.com/gke-gpu-partition-size")
+        reading.state("gpu.type", f"{card}/{partition.text}" if partition is not None else card, place)
         return
-    card, stated = possible.smallest
-    place = replace(stated.place, kind=MANIFEST, key=possible.label)
-    if len(possible.names) > 1:
-        reading.warnings.append(f"gpu.type: {' or '.join(possible.names)} may be the card ({place}); the smallest is taken")
-    if any(each.text.lower().endswith(SHARED) for _, each in possible.cards):
-        reading.warnings.append(f"gpu.type: time slices share a card's memory with other jobs, the whole of it is counted ({place})")
-    partition = spec("nodeSelector.cloud.google.com/gke-gpu-partition-size")
-    reading.state("gpu.type", f"{card}/{partition.text}" if partition is not None else card, place)
 
 
 def _labels(spec: Settings) -> dict[str, list[Stated]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.admission_reviews import RECORDED, RULES, Case, cases, recorded, with_new_uids
+from tests.unit.hooks.kubernetes.checks import check
 
 from peakgate.client.connect import embedded_target
 from peakgate.hooks.kubernetes.judging import Jury
@@ -68,25 +69,6 @@ async def test_a_review_comes_out_as_the_table_says(reviewer: Reviewer, case: Ca
         if sample.name == "peakgate_webhook_reviews_total" and sample.value
     ]
     assert found == [(case.verdict, case.outcome)]
-
-
-def check(case: Case, review: dict[str, object]) -> None:
-    """The answer to a body of the table."""
-    response = review["response"]
-    assert isinstance(response, dict)
-    assert response["allowed"] is case.is_allowed
-    warnings, status = response.get("warnings", []), response.get("status", {})
-    said = "\n".join([*warnings, status.get("message", "")]).strip()
-    assert bool(said) is bool(case.says), said
-    assert case.says in said
-    assert len(warnings) <= 3
-    assert all(len(each) <= (120 if case.verdict == "reject" else 256) for each in warnings)
-    assert said.isascii()
-    audit = response.get("auditAnnotations", {})
-    assert audit.get("outcome", "skipped") == case.outcome
-    assert all(isinstance(value, str) for value in audit.values())
-    if not case.is_allowed:
-        assert (status["code"], status["reason"]) == (403, "Forbidden")
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
