@@ -22,6 +22,7 @@ VERBS = (
     "schema",
     "serve",
     "agent",
+    "kueue",
     "doctor",
     "db",
 )
