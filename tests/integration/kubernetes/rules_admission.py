@@ -17,8 +17,6 @@ Objects = Sequence[Manifest]
 PATHS = {"ValidatingWebhookConfiguration": "/validate", "MutatingWebhookConfiguration": "/mutate"}
 # The webhook answers within two seconds; a longer wait of the API server only costs the person who waits.
 SHORTEST_SECONDS, LONGEST_SECONDS = 3, 10
-# Verbs that the chart calls and the command does not have yet; test_chart says when this must go.
-AWAITED = {"kueue"}
 
 
 def webhooks_are_served(objects: Objects) -> Iterator[str]:
@@ -89,8 +87,6 @@ def arguments_exist(objects: Objects) -> Iterator[str]:
         for container in each.containers:
             command: Any = _command()
             words = [word for word in container["args"] if not word.startswith("-")]
-            if set(words) & AWAITED:
-                continue
             for word in words:
                 command = getattr(command, "commands", {}).get(word)
                 if command is None:

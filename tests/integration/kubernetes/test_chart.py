@@ -7,12 +7,10 @@ import json
 import jsonschema
 import pytest
 import yaml
-from tests.integration.kubernetes import rules_admission
 from tests.integration.kubernetes.charts import CHART, MINORS, VALUE_SETS, named, rendered, run, template
 from tests.integration.kubernetes.rules import faults
 from tests.integration.kubernetes.schemas import schema_problems
 
-from peakgate.client.app import VERBS
 from peakgate.server.settings import Settings
 
 
@@ -36,11 +34,6 @@ def test_each_value_set_is_valid_on_each_minor(values: str, minor: str) -> None:
 def test_each_value_set_keeps_every_rule(values: str) -> None:
     """Selectors, ports, probes, accounts, roles, security, webhooks, commands."""
     assert faults(rendered(values)) == []
-
-
-def test_no_awaited_verb_is_there_already() -> None:
-    """As soon as the command has a verb, the rule on arguments holds for it."""
-    assert rules_admission.AWAITED & set(VERBS) == set()
 
 
 def test_another_name_of_the_release_keeps_every_rule() -> None:

@@ -10,6 +10,8 @@ from tests.integration.kubernetes.charts import VALUE_SETS, Manifest, named, ren
 from tests.integration.kubernetes.pods import of_kind
 from tests.integration.kubernetes.rules_admission import PATHS
 
+from peakgate.hooks.kubernetes.kueue.checks import CONTROLLER, CheckMode, check_of
+from peakgate.hooks.kubernetes.kueue.permissions import PERMISSIONS as KUEUE_PERMISSIONS
 from peakgate.hooks.kubernetes.permissions import CERTIFICATES, PERMISSIONS, READS
 from peakgate.hooks.kubernetes.routes import MUTATE, VALIDATE
 from peakgate.hooks.kubernetes.rules import Mode, read_rules
@@ -48,6 +50,37 @@ def test_the_webhook_may_do_what_its_code_does_and_nothing_else() -> None:
     assert rights(rendered("production"), "webhook") == asked(READS) - {CONFIGMAPS}
     silent = rendered("production", "--set=webhook.readCluster=false")
     assert rights(silent, "webhook") == set()
+
+
+def asked_by_the_controller(options: Sequence[str]) -> set[Right]:
+    """What the controller's code says that it asks for with these options."""
+    rows = [row for row in KUEUE_PERMISSIONS if not row.option or row.option in options]
+    return {(row.group, row.resource, verb, row.is_named) for row in rows for verb in row.verbs}
+
+
+@pytest.mark.parametrize("options", [(), ("--set=kueue.claims=false",), ("--set=kueue.nodes=false", "--set=kueue.claims=false")])
+def test_the_controller_may_do_what_its_code_does_and_nothing_else(options: tuple[str, ...]) -> None:
+    """Each option comes with its rights and goes with them."""
+    objects = rendered("kueue", *options)
+    (container,) = named(objects, "Deployment", "peakgate-kueue")["spec"]["template"]["spec"]["containers"]
+    assert rights(objects, "kueue") == asked_by_the_controller(container["args"])
+
+
+def test_the_lease_is_the_one_that_the_controller_asks_for() -> None:
+    """The container's options name the empty Lease that the chart makes, and its role that Lease."""
+    objects = rendered("kueue")
+    (container,) = named(objects, "Deployment", "peakgate-kueue")["spec"]["template"]["spec"]["containers"]
+    lease = next(of_kind(objects, "Lease"))["metadata"]
+    assert {f"--lease={lease['name']}", f"--namespace={lease['namespace']}"} <= set(container["args"])
+    assert named(objects, "Role", "peakgate-kueue")["rules"][0]["resourceNames"] == [lease["name"]]
+
+
+def test_the_admission_check_is_the_controllers() -> None:
+    """Its controller's name is the code's, and its mode the value's."""
+    check = check_of(named(rendered("kueue"), "AdmissionCheck", "peakgate"), CheckMode.off)
+    assert check is not None
+    assert (check.name, check.mode) == ("peakgate", CheckMode.enforce)
+    assert CONTROLLER == "peakgate.io/kueue"
 
 
 @pytest.mark.parametrize("values", VALUE_SETS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from tests.admission_reviews import RECORDED, RULES, T4, TOO_LARGE, a_review, ca
 from tests.bench.programs import Program
 from tests.certificate_swaps import swap
 from tests.unit.hooks.kubernetes.checks import check
-from tests.webhooks import BESIDE_READY, RunningWebhook, running_webhook
+from tests.webhooks import BESIDE_READY, JSON, PATH, RunningWebhook, running_webhook
 
 from peakgate.client.connect import connect
 
@@ -37,11 +38,10 @@ def test_recorded_reviews_are_answered(webhook: RunningWebhook, path: Path) -> N
 
 def test_the_table_comes_out_over_the_wire(webhook: RunningWebhook) -> None:
     """Every body of the table, over one connection that stays open as the API server's does."""
-    connection = webhook.connection()
-    for case in map(with_new_uids, cases()):
-        connection.request("POST", "/validate?timeout=3s", case.body, {"Content-Type": "application/json"})
-        check(case, json.loads(connection.getresponse().read()), may_lack_change=True)
-    connection.close()
+    with contextlib.closing(webhook.connection()) as connection:
+        for case in map(with_new_uids, cases()):
+            connection.request("POST", PATH, case.body, JSON)
+            check(case, json.loads(connection.getresponse().read()), may_lack_change=True)
     text = webhook.probe("/metrics")[1]
     assert 'peakgate_webhook_reviews_total{kind="VolcanoJob",outcome="denied",verdict="reject"}' in text
     assert 'outcome="fault"' not in text
