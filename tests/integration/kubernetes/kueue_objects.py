@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
+
 from tests.integration.kubernetes.api_server import KUEUE, LEASES, ApiServer
 
 Json = dict[str, Any]
