@@ -20,7 +20,9 @@ LARGEST_BODY_BYTES = 4 << 20
 """An object has at most 1.5 MiB in etcd (--max-request-bytes); a review holds it, and in an update the old one."""
 
 LARGEST_HEAD_BYTES = 32 << 10
-HANDSHAKE_SECONDS, REQUEST_SECONDS, IDLE_SECONDS, WRITE_SECONDS = 5.0, 5.0, 120.0, 5.0
+HANDSHAKE_SECONDS, REQUEST_SECONDS, IDLE_SECONDS, WRITE_SECONDS = 3.0, 3.0, 120.0, 3.0
+"""The API server waits no longer than three seconds, and keeps a connection open for the next review."""
+
 MOST_CONNECTIONS = 512
 CHUNK_BYTES = 1 << 16
 JSON = "application/json"
