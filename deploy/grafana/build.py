@@ -69,6 +69,21 @@ PANELS = (
         ((f"sum by (reason) (rate(peakgate_answers_distrusted_total{RATE}))", "{{reason}}"),),
     ),
     Panel(
+        "Why the calibration may not be trusted",
+        "Above a tenth of bounds at their limit, or a fifth of silent nodes, margins are wide ones.",
+        "percentunit",
+        (
+            ("max(peakgate_calibration_clamped_ratio)", "bounds at their limit"),
+            ("max(peakgate_agents_silent_ratio)", "silent nodes"),
+        ),
+    ),
+    Panel(
+        "Tries of rejected jobs",
+        "Granted, or refused with the word for it, in the last hour. Many that fit say that rejections are too strict.",
+        "none",
+        (("sum by (outcome) (increase(peakgate_tries_total[1h]))", "{{outcome}}"),),
+    ),
+    Panel(
         "Ended jobs by outcome",
         "Learned, or kept out with the reason.",
         "none",

@@ -15,7 +15,14 @@ from tests.contract.sources import ROOT
 CALLS = {
     "PredictionService": {"Predict", "Suggest", "GetPrediction", "ListPredictions"},
     "TelemetryService": {"ReportPeaks", "StreamPeaks", "ReportJobEvent"},
-    "CalibrationService": {"GetCalibration", "ListCalibrations", "PromoteCalibration", "RollbackCalibration", "ListQuarantine"},
+    "CalibrationService": {
+        "GetCalibration",
+        "ListCalibrations",
+        "PromoteCalibration",
+        "RollbackCalibration",
+        "ListQuarantine",
+        "ReportCalibration",
+    },
     "CatalogService": {"ListModels", "ListGpus", "ListDefaults", "GetJobSchema"},
 }
 STREAMS = {"StreamPeaks"}

@@ -28,13 +28,16 @@ SETTINGS = {
     "PEAKGATE_LOG_JSON",
     "PEAKGATE_LOG_LEVEL",
     "PEAKGATE_MODELS",
+    "PEAKGATE_OOM_COST",
     "PEAKGATE_OPERATOR_RESERVE_BYTES",
     "PEAKGATE_QUIET_SECONDS",
+    "PEAKGATE_REJECTION_COST",
     "PEAKGATE_RETENTION_HOURS",
     "PEAKGATE_PEAKS_RETENTION_DAYS",
     "PEAKGATE_EVENTS_RETENTION_DAYS",
     "PEAKGATE_SETTLE_SECONDS",
     "PEAKGATE_STOP_GRACE_SECONDS",
+    "PEAKGATE_TRIES_PER_DAY",
 }
 PATHS = {"/run/peakgate/jobs", "/run/peakgate/agent.sock", "/run/gpustat", "/var/lib/kubelet/pod-resources/kubelet.sock"}
 VARIABLE = re.compile(r"PEAKGATE_[A-Z0-9_]*[A-Z0-9]")

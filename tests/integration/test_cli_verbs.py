@@ -262,3 +262,38 @@ def test_a_snapshot_of_a_run_becomes_a_job(tmp_path: Path) -> None:
     assert peakgate("predict", "job.yaml", folder=tmp_path).status == 0
     (tmp_path / "job.yaml").write_text(json.dumps(job | {"optimizer": {"name": "adamw"}}))
     assert peakgate("predict", "job.yaml", folder=tmp_path).status == 3
+
+
+def test_a_rejected_job_may_be_tried(database: str) -> None:
+    """Exit status 0 when it is granted, and the list of who was; 1 without a user, and when the budget is spent; 2 without a reason."""
+    tried = ("predict", TEXTBOOK, "--brief", "--db", database, "--try", "the paper says it fits")
+    assert peakgate(*tried).status == 1
+    for _ in range(3):
+        done = peakgate(*tried, "--user", "c/1000", "--output", "jsonl")
+        assert (done.status, done.objects[0]["verdict"], done.objects[0]["try_anyway"]["granted"]) == (0, "REJECT", True)
+    done = peakgate(*tried, "--user", "c/1000")
+    assert done.status == 1
+    assert "c/1000 has used all tries of 24 hours (3); the next one is free at" in done.out
+    assert peakgate("predict", TEXTBOOK, "--db", database, "--user", "c/1000", "--try", " ").status == 2
+    rows = peakgate("jobs", "--tries", "--db", database, "--output", "jsonl").objects
+    found = [(row["user"], row["tried"]["reason"], row["tried"]["outcome"]) for row in rows]
+    assert found == [("c/1000", "the paper says it fits", "unknown")] * 3
+    shown = peakgate("jobs", "--tries", "--db", database).out
+    assert shown.count("the paper says it fits") == 3
+    assert shown.count("unknown yet") == 3
+    assert "Submitted by c/1000" in peakgate("explain", rows[0]["prediction"], "--db", database).out
+
+
+def test_without_a_database_nothing_is_granted() -> None:
+    """A try that nobody would find again is none."""
+    done = peakgate("predict", TEXTBOOK, "--brief", "--user", "c/1000", "--try", "it fits")
+    assert done.status == 1
+    assert "nothing is stored of this request" in done.out
+
+
+def test_the_operators_budget_holds_inside_the_command(database: str) -> None:
+    """Also where the command is the service."""
+    tried = ("predict", TEXTBOOK, "--brief", "--db", database, "--user", "c/1000", "--try", "it fits")
+    done = peakgate(*tried, PEAKGATE_TRIES_PER_DAY="0")
+    assert done.status == 1
+    assert "the operator allows no tries" in done.out

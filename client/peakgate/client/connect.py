@@ -22,6 +22,8 @@ from typing import TypeAlias, TypeVar
 import grpc
 
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
+from peakgate.v1.calibration_report_pb2 import ReportCalibrationRequest, ReportCalibrationResponse
+from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceStub
 from peakgate.v1.catalog_service_pb2 import (
     GetJobSchemaRequest,
     ListDefaultsRequest,
@@ -52,6 +54,9 @@ PREDICT_TIMEOUT_SECONDS = 2.0
 
 CALL_TIMEOUT_SECONDS = 15.0
 """Suggest solves a job many times, lists read a database."""
+
+REPORT_TIMEOUT_SECONDS = 120.0
+"""An audit reads every attempt of its time: 100,000 take some seconds."""
 
 EMBEDDED_TIMEOUT_SECONDS = 120.0
 """In the same process a deadline protects nobody; it only ends a call that hangs."""
@@ -87,6 +92,17 @@ Outcome: TypeAlias = PredictResponse | PeakgateError
 _Call: TypeAlias = "PeakgateError | _Completing | grpc.Future[PredictResponse]"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who submits a job (empty: nobody in particular), and why it should run though it is rejected (empty: it should not)."""
+
+    user: str = ""
+    try_reason: str = ""
+
+
+NOBODY = Asker()
+
+
 @dataclass(frozen=True, slots=True)
 class _Completing:
     """A document that is no job, and the call that finds out what else is wrong with it."""
@@ -109,12 +125,13 @@ class Client:
         self._predictions = PredictionServiceStub(channel)
         self._catalog = CatalogServiceStub(channel)
         self._telemetry = TelemetryServiceStub(channel)
+        self._calibration = CalibrationServiceStub(channel)
         self._predict_timeout_seconds = predict_timeout_seconds
         self._call_timeout_seconds = call_timeout_seconds
 
-    def predict(self, job: TrainingJob, *, brief: bool = False, validate_only: bool = False) -> PredictResponse:
+    def predict(self, job: TrainingJob, *, brief: bool = False, validate_only: bool = False, asker: Asker = NOBODY) -> PredictResponse:
         """The service's answer to one job."""
-        request = _predict_request(job, brief=brief, validate_only=validate_only)
+        request = _predict_request(job, brief=brief, validate_only=validate_only, asker=asker)
         return _called(lambda: self._predictions.Predict(request, timeout=self._predict_timeout_seconds))
 
     def explain(self, job: TrainingJob) -> PredictResponse:
@@ -122,22 +139,24 @@ class Client:
         request = PredictRequest(job=job, replay=True)
         return _called(lambda: self._predictions.Predict(request, timeout=self._call_timeout_seconds))
 
-    def predict_each(self, jobs: Iterable[TrainingJob | PeakgateError], *, brief: bool = False) -> Iterator[Outcome]:
+    def predict_each(self, jobs: Iterable[TrainingJob | PeakgateError], *, brief: bool = False, asker: Asker = NOBODY) -> Iterator[Outcome]:
         """Answers in the order of `jobs`, with several calls in flight; an error in a job's place is passed through.
 
         `jobs` is read by a thread of its own, so that an answer never waits for a job that its sender has not written yet.
         """
         calls: Queue[_Call | _SourceFault | None] = Queue(maxsize=IN_FLIGHT)
-        Thread(target=self._feed, args=(jobs, calls), kwargs={"brief": brief}, daemon=True).start()
+        Thread(target=self._feed, args=(jobs, calls), kwargs={"brief": brief, "asker": asker}, daemon=True).start()
         while (call := calls.get()) is not None:
             if isinstance(call, _SourceFault):
                 raise call.error
             yield _finished(call)
 
-    def _feed(self, jobs: Iterable[TrainingJob | PeakgateError], calls: Queue[_Call | _SourceFault | None], *, brief: bool) -> None:
+    def _feed(
+        self, jobs: Iterable[TrainingJob | PeakgateError], calls: Queue[_Call | _SourceFault | None], *, brief: bool, asker: Asker
+    ) -> None:
         try:
             for job in jobs:
-                calls.put(self._asked(job) if isinstance(job, PeakgateError) else self._start(job, brief=brief))
+                calls.put(self._asked(job) if isinstance(job, PeakgateError) else self._start(job, brief=brief, asker=asker))
         except BaseException as error:  # noqa: BLE001 - it is raised again where the answers are read
             calls.put(_SourceFault(error))
         calls.put(None)
@@ -156,8 +175,8 @@ class Client:
             return error
         return _Completing(error, self._start(error.readable, brief=True, validate_only=True))
 
-    def _start(self, job: TrainingJob, *, brief: bool, validate_only: bool = False) -> grpc.Future[PredictResponse]:
-        request = _predict_request(job, brief=brief, validate_only=validate_only)
+    def _start(self, job: TrainingJob, *, brief: bool, validate_only: bool = False, asker: Asker = NOBODY) -> grpc.Future[PredictResponse]:
+        request = _predict_request(job, brief=brief, validate_only=validate_only, asker=asker)
         return self._predictions.Predict.future(request, timeout=self._predict_timeout_seconds)
 
     def suggest(
@@ -179,12 +198,14 @@ class Client:
         request = GetPredictionRequest(prediction=prediction)
         return _called(lambda: self._predictions.GetPrediction(request, timeout=self._call_timeout_seconds))
 
-    def list_predictions(self, *, limit: int = 50, observed_only: bool = False) -> list[PredictionSummary]:
-        """The newest stored predictions, at most `limit`."""
+    def list_predictions(self, *, limit: int = 50, observed_only: bool = False, tries_only: bool = False) -> list[PredictionSummary]:
+        """The newest stored predictions, at most `limit`; `tries_only`: rejected jobs that were let run all the same."""
         found: list[PredictionSummary] = []
         token = ""
         while len(found) < limit:
-            request = ListPredictionsRequest(page_size=min(limit - len(found), 1000), page_token=token, observed_only=observed_only)
+            request = ListPredictionsRequest(
+                page_size=min(limit - len(found), 1000), page_token=token, observed_only=observed_only, tries_only=tries_only
+            )
             page = _called(lambda: self._predictions.ListPredictions(request, timeout=self._call_timeout_seconds))  # noqa: B023 - called at once
             found.extend(page.predictions)
             token = page.next_page_token
@@ -199,6 +220,10 @@ class Client:
     def report_job_event(self, event: ReportJobEventRequest) -> None:
         """Reports the start or the end of a job. A repeat changes nothing."""
         _called(lambda: self._telemetry.ReportJobEvent(event, timeout=self._call_timeout_seconds))
+
+    def report_calibration(self, request: ReportCalibrationRequest) -> ReportCalibrationResponse:
+        """Whether the margin keeps what it promises."""
+        return _called(lambda: self._calibration.ReportCalibration(request, timeout=REPORT_TIMEOUT_SECONDS))
 
     def list_models(self) -> ListModelsResponse:
         """Models that a job may name."""
@@ -274,8 +299,15 @@ def _open_embedded(database_url: str | None) -> Iterator[Client]:
         raise PeakgateError(error.message, code=error.code.name, reason=error.reason) from error
 
 
-def _predict_request(job: TrainingJob, *, brief: bool, validate_only: bool) -> PredictRequest:
-    return PredictRequest(job=job, request_id=str(uuid.uuid4()), brief=brief, validate_only=validate_only)
+def _predict_request(job: TrainingJob, *, brief: bool, validate_only: bool, asker: Asker) -> PredictRequest:
+    return PredictRequest(
+        job=job,
+        request_id=str(uuid.uuid4()),
+        brief=brief,
+        validate_only=validate_only,
+        user=asker.user,
+        try_reason=asker.try_reason,
+    )
 
 
 def _called(call: Callable[[], _Answer]) -> _Answer:

@@ -24,4 +24,8 @@ Database = Annotated[
     str | None, typer.Option(metavar="URL", help="Database of the service in this process. Default: PEAKGATE_DATABASE_URL, else none.")
 ]
 OutputForm = Annotated[Output, typer.Option("--output", "-o", help="A table for people, JSON, or one line of JSON a job.")]
+User = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Who submits: cluster/uid as agents see the owner, or a name of the site. Default: nobody."),
+]
 Gpu = Annotated[str | None, typer.Option(metavar="NAME", help="Judge the job on this card of the catalogue instead of the stated one.")]

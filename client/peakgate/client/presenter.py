@@ -19,6 +19,11 @@ _STATUS_ORDER = (2, 4, 1, 3, 0)
 """Of several jobs the first of these that applies is the exit status."""
 
 
+def status_of(answer: PredictResponse) -> int:
+    """The exit status of an answer: a rejected job that was granted a try may run."""
+    return 0 if answer.try_anyway.granted else STATUS_OF_VERDICT[answer.verdict]
+
+
 def answer_and_origin(answer: PredictResponse | SuggestResponse, origin: Origin | None) -> dict[str, Plain]:
     """The answer's JSON; of a job that was read from a launch with what it was read as beside it, under `reading`."""
     value = answer_to_dict(answer)
@@ -42,7 +47,7 @@ class Presenter:
     def show(self, label: str, outcome: Outcome, origin: Origin | None = None) -> None:
         """Shows one job's answer or error, with what its launch was read as."""
         outcome = placed(outcome, origin) if isinstance(outcome, PeakgateError) else outcome
-        self._statuses.add(outcome.exit_status if isinstance(outcome, PeakgateError) else STATUS_OF_VERDICT[outcome.verdict])
+        self._statuses.add(outcome.exit_status if isinstance(outcome, PeakgateError) else status_of(outcome))
         self._show_json(outcome, origin)
         if isinstance(outcome, PeakgateError):
             print_error(self._console, label, outcome)

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from peakgate.v1 import calibration_report_pb2 as peakgate_dot_v1_dot_calibration__report__pb2
 from peakgate.v1 import calibration_service_pb2 as peakgate_dot_v1_dot_calibration__service__pb2
 
 GRPC_GENERATED_VERSION = '1.80.0'
@@ -60,6 +61,11 @@ class CalibrationServiceStub(object):
                 request_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineRequest.SerializeToString,
                 response_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineResponse.FromString,
                 _registered_method=True)
+        self.ReportCalibration = channel.unary_unary(
+                '/peakgate.v1.CalibrationService/ReportCalibration',
+                request_serializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationResponse.FromString,
+                _registered_method=True)
 
 
 class CalibrationServiceServicer(object):
@@ -101,6 +107,13 @@ class CalibrationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportCalibration(self, request, context):
+        """Whether the margin keeps what it promises.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CalibrationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -128,6 +141,11 @@ def add_CalibrationServiceServicer_to_server(servicer, server):
                     servicer.ListQuarantine,
                     request_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineRequest.FromString,
                     response_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineResponse.SerializeToString,
+            ),
+            'ReportCalibration': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportCalibration,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -266,6 +284,33 @@ class CalibrationService(object):
             '/peakgate.v1.CalibrationService/ListQuarantine',
             peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineRequest.SerializeToString,
             peakgate_dot_v1_dot_calibration__service__pb2.ListQuarantineResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportCalibration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peakgate.v1.CalibrationService/ReportCalibration',
+            peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,6 +5,7 @@ What the margin has learned."""
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from peakgate.v1 import calibration_report_pb2 as _calibration_report_pb2
 from peakgate.v1 import calibration_service_pb2 as _calibration_service_pb2
 import abc as _abc_1
 import grpc as _grpc
@@ -43,6 +44,8 @@ class CalibrationServiceStub:
     """Goes back to the version that was active before."""
     ListQuarantine: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ListQuarantineRequest, _calibration_service_pb2.ListQuarantineResponse]
     """Observations that were kept out, each with its reason."""
+    ReportCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_report_pb2.ReportCalibrationRequest, _calibration_report_pb2.ReportCalibrationResponse]
+    """Whether the margin keeps what it promises."""
 
 @_typing.type_check_only
 class CalibrationServiceAsyncStub(CalibrationServiceStub):
@@ -59,6 +62,8 @@ class CalibrationServiceAsyncStub(CalibrationServiceStub):
     """Goes back to the version that was active before."""
     ListQuarantine: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ListQuarantineRequest, _calibration_service_pb2.ListQuarantineResponse]  # type: ignore[assignment]
     """Observations that were kept out, each with its reason."""
+    ReportCalibration: _aio.UnaryUnaryMultiCallable[_calibration_report_pb2.ReportCalibrationRequest, _calibration_report_pb2.ReportCalibrationResponse]  # type: ignore[assignment]
+    """Whether the margin keeps what it promises."""
 
 class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
     """Versions of the calibration and rows kept out of it."""
@@ -102,5 +107,13 @@ class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_calibration_service_pb2.ListQuarantineResponse, _abc.Awaitable[_calibration_service_pb2.ListQuarantineResponse]]:
         """Observations that were kept out, each with its reason."""
+
+    @_abc_1.abstractmethod
+    def ReportCalibration(
+        self,
+        request: _calibration_report_pb2.ReportCalibrationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_report_pb2.ReportCalibrationResponse, _abc.Awaitable[_calibration_report_pb2.ReportCalibrationResponse]]:
+        """Whether the margin keeps what it promises."""
 
 def add_CalibrationServiceServicer_to_server(servicer: CalibrationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -19,6 +19,9 @@ Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | 
 _UNKNOWN_WHEN_ZERO = {"peakgate.v1.Suggestion.relative_step_time"}
 """Fields whose 0 means that nobody knows: JSON has a word for that."""
 
+_ONLY_WHEN_SET = {"peakgate.v1.PredictResponse.try_anyway"}
+"""Messages that answer what few ask: the form of every other answer knows nothing of them."""
+
 
 def job_to_dict(job: TrainingJob) -> dict[str, Plain]:
     """The job document of `job`: only what was stated, under the document's own names."""
@@ -29,8 +32,9 @@ def answer_to_dict(answer: Message) -> dict[str, Plain]:
     """Any message of an answer as a dictionary that `json.dumps` takes.
 
     Fields keep the proto's names. A field that was not set has its default value, and a message that was not set is written
-    with its defaults, so that a reader finds every key. Enum values lose the prefix of their enum (VERDICT_ADMIT: ADMIT),
-    times are RFC 3339 text or empty, a step time that was not estimated is null, a job inside an answer is its job document.
+    with its defaults, so that a reader finds every key; `try_anyway` alone is there only when a try was asked for. Enum values
+    lose the prefix of their enum (VERDICT_ADMIT: ADMIT), times are RFC 3339 text or empty, a step time that was not estimated
+    is null, a job inside an answer is its job document.
     """
     if isinstance(answer, TrainingJob):
         return _stated(answer)
@@ -43,8 +47,8 @@ def descriptor_of(message: Message) -> Descriptor:
 
 
 def _is_written(message: Message, field: FieldDescriptor) -> bool:
-    optional_scalar = field.has_presence and field.message_type is None
-    return not optional_scalar or message.HasField(field.name)
+    optional = field.has_presence and (field.message_type is None or field.full_name in _ONLY_WHEN_SET)
+    return not optional or message.HasField(field.name)
 
 
 def _field(message: Message, field: FieldDescriptor) -> Plain:

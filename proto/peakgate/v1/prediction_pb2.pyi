@@ -384,6 +384,7 @@ class PredictResponse(_message.Message):
     ASSUMPTIONS_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
     NOTES_FIELD_NUMBER: _builtins.int
+    TRY_ANYWAY_FIELD_NUMBER: _builtins.int
     prediction: _builtins.str
     """Its name, predictions/…; empty when nothing was stored."""
     verdict: Global___Verdict.ValueType
@@ -438,6 +439,10 @@ class PredictResponse(_message.Message):
     def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What an admitted job leaves of its card, when that is most of it, and what would do instead."""
 
+    @_builtins.property
+    def try_anyway(self) -> Global___TryAnyway:
+        """Whether the rejected job may run all the same; unset: nobody asked to, or the job is not rejected."""
+
     def __init__(
         self,
         *,
@@ -457,14 +462,55 @@ class PredictResponse(_message.Message):
         assumptions: _abc.Iterable[_builtins.str] | None = ...,
         warnings: _abc.Iterable[_builtins.str] | None = ...,
         notes: _abc.Iterable[_builtins.str] | None = ...,
+        try_anyway: Global___TryAnyway | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "capacity", b"capacity", "model", b"model", "peak", b"peak", "rank", b"rank"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "capacity", b"capacity", "model", b"model", "peak", b"peak", "rank", b"rank", "try_anyway", b"try_anyway"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assumptions", b"assumptions", "calibration", b"calibration", "capacity", b"capacity", "ledger", b"ledger", "model", b"model", "notes", b"notes", "oom_phase", b"oom_phase", "peak", b"peak", "peak_phase", b"peak_phase", "prediction", b"prediction", "rank", b"rank", "reason", b"reason", "suggestions", b"suggestions", "timeline", b"timeline", "verdict", b"verdict", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assumptions", b"assumptions", "calibration", b"calibration", "capacity", b"capacity", "ledger", b"ledger", "model", b"model", "notes", b"notes", "oom_phase", b"oom_phase", "peak", b"peak", "peak_phase", b"peak_phase", "prediction", b"prediction", "rank", b"rank", "reason", b"reason", "suggestions", b"suggestions", "timeline", b"timeline", "try_anyway", b"try_anyway", "verdict", b"verdict", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PredictResponse: _TypeAlias = PredictResponse  # noqa: Y015
+
+@_typing.final
+class TryAnyway(_message.Message):
+    """What became of the wish to run a rejected job all the same. The verdict stays what it is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANTED_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    NEXT_TIME_FIELD_NUMBER: _builtins.int
+    granted: _builtins.bool
+    """Whether it may run: the try is recorded, and counts against its user's budget."""
+    message: _builtins.str
+    """One line: what was granted, or why nothing was."""
+    left: _builtins.int
+    """Tries that the user has left."""
+    limit: _builtins.int
+    """Tries that a user has in 24 hours; 0: the operator allows none."""
+    @_builtins.property
+    def next_time(self) -> _timestamp_pb2.Timestamp:
+        """When the next one is free again; unset: some are left, or none ever is."""
+
+    def __init__(
+        self,
+        *,
+        granted: _builtins.bool = ...,
+        message: _builtins.str = ...,
+        left: _builtins.int = ...,
+        limit: _builtins.int = ...,
+        next_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["next_time", b"next_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["granted", b"granted", "left", b"left", "limit", b"limit", "message", b"message", "next_time", b"next_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TryAnyway: _TypeAlias = TryAnyway  # noqa: Y015
 
 @_typing.final
 class Observation(_message.Message):

@@ -27,7 +27,7 @@ from peakgate.v1 import prediction_pb2 as peakgate_dot_v1_dot_prediction__pb2
 from peakgate.v1 import training_job_pb2 as peakgate_dot_v1_dot_training__job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$peakgate/v1/prediction_service.proto\x12\x0bpeakgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cpeakgate/v1/prediction.proto\x1a\x1epeakgate/v1/training_job.proto\"\x81\x01\n\x0ePredictRequest\x12%\n\x03job\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.TrainingJob\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\x12\r\n\x05\x62rief\x18\x04 \x01(\x08\x12\x0e\n\x06replay\x18\x05 \x01(\x08\"\x82\x01\n\x0eSuggestRequest\x12%\n\x03job\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.TrainingJob\x12\r\n\x05solve\x18\x02 \x01(\t\x12\r\n\x05limit\x18\x03 \x01(\x05\x12\r\n\x05\x61llow\x18\x04 \x03(\t\x12\x0e\n\x06pareto\x18\x05 \x01(\x08\x12\x0c\n\x04keep\x18\x06 \x03(\t\"\xa3\x03\n\x0fSuggestResponse\x12\x30\n\nprediction\x18\x01 \x01(\x0b\x32\x1c.peakgate.v1.PredictResponse\x12,\n\x0bsuggestions\x18\x02 \x03(\x0b\x32\x17.peakgate.v1.Suggestion\x12 \n\x18largest_micro_batch_size\x18\x03 \x01(\x03\x12\x14\n\x0csmallest_gpu\x18\x04 \x01(\t\x12\x14\n\x0csolved_field\x18\x05 \x01(\t\x12\x14\n\x0csolved_value\x18\x06 \x01(\x03\x12\x14\n\x0csolved_limit\x18\x07 \x01(\t\x12\'\n\x06pareto\x18\x08 \x03(\x0b\x32\x17.peakgate.v1.Suggestion\x12\x14\n\x0c\x63heapest_gpu\x18\t \x01(\t\x12\x17\n\x0fmemory_fraction\x18\n \x01(\x01\x12)\n\tshortfall\x18\x0b \x01(\x0b\x32\x16.peakgate.v1.Shortfall\x12\r\n\x05notes\x18\x0c \x03(\t\x12\x15\n\rsolved_number\x18\r \x01(\x01\x12\r\n\x05plans\x18\x0e \x01(\x03\"d\n\tShortfall\x12\r\n\x05\x62ytes\x18\x01 \x01(\x03\x12\x10\n\x08\x63\x61tegory\x18\x02 \x01(\t\x12\x0c\n\x04item\x18\x03 \x01(\t\x12(\n\x07\x63losest\x18\x04 \x01(\x0b\x32\x17.peakgate.v1.Suggestion\"*\n\x14GetPredictionRequest\x12\x12\n\nprediction\x18\x01 \x01(\t\"\xd0\x01\n\x15GetPredictionResponse\x12\x30\n\nprediction\x18\x01 \x01(\x0b\x32\x1c.peakgate.v1.PredictResponse\x12%\n\x03job\x18\x02 \x01(\x0b\x32\x18.peakgate.v1.TrainingJob\x12.\n\x06stored\x18\x03 \x01(\x0b\x32\x1e.peakgate.v1.PredictionSummary\x12.\n\x0cobservations\x18\x04 \x03(\x0b\x32\x18.peakgate.v1.Observation\"V\n\x16ListPredictionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x15\n\robserved_only\x18\x03 \x01(\x08\"g\n\x17ListPredictionsResponse\x12\x33\n\x0bpredictions\x18\x01 \x03(\x0b\x32\x1e.peakgate.v1.PredictionSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x93\x03\n\x11PredictionSummary\x12\x12\n\nprediction\x18\x01 \x01(\t\x12\x10\n\x08job_name\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12%\n\x07verdict\x18\x04 \x01(\x0e\x32\x14.peakgate.v1.Verdict\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x1f\n\x04peak\x18\x06 \x01(\x0b\x32\x11.peakgate.v1.Peak\x12\'\n\x08\x63\x61pacity\x18\x07 \x01(\x0b\x32\x15.peakgate.v1.Capacity\x12\x32\n\x0b\x63\x61libration\x18\x08 \x01(\x0b\x32\x1d.peakgate.v1.CalibrationStamp\x12\x1d\n\x15observed_device_bytes\x18\t \x01(\x03\x12\r\n\x05state\x18\n \x01(\t\x12\x15\n\rmodel_version\x18\x0b \x01(\t\x12-\n\x0bobservation\x18\x0c \x01(\x0b\x32\x18.peakgate.v1.Observation2\xd5\x02\n\x11PredictionService\x12\x44\n\x07Predict\x12\x1b.peakgate.v1.PredictRequest\x1a\x1c.peakgate.v1.PredictResponse\x12\x44\n\x07Suggest\x12\x1b.peakgate.v1.SuggestRequest\x1a\x1c.peakgate.v1.SuggestResponse\x12V\n\rGetPrediction\x12!.peakgate.v1.GetPredictionRequest\x1a\".peakgate.v1.GetPredictionResponse\x12\\\n\x0fListPredictions\x12#.peakgate.v1.ListPredictionsRequest\x1a$.peakgate.v1.ListPredictionsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$peakgate/v1/prediction_service.proto\x12\x0bpeakgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cpeakgate/v1/prediction.proto\x1a\x1epeakgate/v1/training_job.proto\"\xa3\x01\n\x0ePredictRequest\x12%\n\x03job\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.TrainingJob\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\x12\r\n\x05\x62rief\x18\x04 \x01(\x08\x12\x0e\n\x06replay\x18\x05 \x01(\x08\x12\x0c\n\x04user\x18\x06 \x01(\t\x12\x12\n\ntry_reason\x18\x07 \x01(\t\"\x82\x01\n\x0eSuggestRequest\x12%\n\x03job\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.TrainingJob\x12\r\n\x05solve\x18\x02 \x01(\t\x12\r\n\x05limit\x18\x03 \x01(\x05\x12\r\n\x05\x61llow\x18\x04 \x03(\t\x12\x0e\n\x06pareto\x18\x05 \x01(\x08\x12\x0c\n\x04keep\x18\x06 \x03(\t\"\xa3\x03\n\x0fSuggestResponse\x12\x30\n\nprediction\x18\x01 \x01(\x0b\x32\x1c.peakgate.v1.PredictResponse\x12,\n\x0bsuggestions\x18\x02 \x03(\x0b\x32\x17.peakgate.v1.Suggestion\x12 \n\x18largest_micro_batch_size\x18\x03 \x01(\x03\x12\x14\n\x0csmallest_gpu\x18\x04 \x01(\t\x12\x14\n\x0csolved_field\x18\x05 \x01(\t\x12\x14\n\x0csolved_value\x18\x06 \x01(\x03\x12\x14\n\x0csolved_limit\x18\x07 \x01(\t\x12\'\n\x06pareto\x18\x08 \x03(\x0b\x32\x17.peakgate.v1.Suggestion\x12\x14\n\x0c\x63heapest_gpu\x18\t \x01(\t\x12\x17\n\x0fmemory_fraction\x18\n \x01(\x01\x12)\n\tshortfall\x18\x0b \x01(\x0b\x32\x16.peakgate.v1.Shortfall\x12\r\n\x05notes\x18\x0c \x03(\t\x12\x15\n\rsolved_number\x18\r \x01(\x01\x12\r\n\x05plans\x18\x0e \x01(\x03\"d\n\tShortfall\x12\r\n\x05\x62ytes\x18\x01 \x01(\x03\x12\x10\n\x08\x63\x61tegory\x18\x02 \x01(\t\x12\x0c\n\x04item\x18\x03 \x01(\t\x12(\n\x07\x63losest\x18\x04 \x01(\x0b\x32\x17.peakgate.v1.Suggestion\"*\n\x14GetPredictionRequest\x12\x12\n\nprediction\x18\x01 \x01(\t\"\xd0\x01\n\x15GetPredictionResponse\x12\x30\n\nprediction\x18\x01 \x01(\x0b\x32\x1c.peakgate.v1.PredictResponse\x12%\n\x03job\x18\x02 \x01(\x0b\x32\x18.peakgate.v1.TrainingJob\x12.\n\x06stored\x18\x03 \x01(\x0b\x32\x1e.peakgate.v1.PredictionSummary\x12.\n\x0cobservations\x18\x04 \x03(\x0b\x32\x18.peakgate.v1.Observation\"j\n\x16ListPredictionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x15\n\robserved_only\x18\x03 \x01(\x08\x12\x12\n\ntries_only\x18\x04 \x01(\x08\"g\n\x17ListPredictionsResponse\x12\x33\n\x0bpredictions\x18\x01 \x03(\x0b\x32\x1e.peakgate.v1.PredictionSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xc2\x03\n\x11PredictionSummary\x12\x12\n\nprediction\x18\x01 \x01(\t\x12\x10\n\x08job_name\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12%\n\x07verdict\x18\x04 \x01(\x0e\x32\x14.peakgate.v1.Verdict\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x1f\n\x04peak\x18\x06 \x01(\x0b\x32\x11.peakgate.v1.Peak\x12\'\n\x08\x63\x61pacity\x18\x07 \x01(\x0b\x32\x15.peakgate.v1.Capacity\x12\x32\n\x0b\x63\x61libration\x18\x08 \x01(\x0b\x32\x1d.peakgate.v1.CalibrationStamp\x12\x1d\n\x15observed_device_bytes\x18\t \x01(\x03\x12\r\n\x05state\x18\n \x01(\t\x12\x15\n\rmodel_version\x18\x0b \x01(\t\x12-\n\x0bobservation\x18\x0c \x01(\x0b\x32\x18.peakgate.v1.Observation\x12\x0c\n\x04user\x18\r \x01(\t\x12\x1f\n\x05tried\x18\x0e \x01(\x0b\x32\x10.peakgate.v1.Try\"W\n\x03Try\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12/\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07outcome\x18\x03 \x01(\t2\xd5\x02\n\x11PredictionService\x12\x44\n\x07Predict\x12\x1b.peakgate.v1.PredictRequest\x1a\x1c.peakgate.v1.PredictResponse\x12\x44\n\x07Suggest\x12\x1b.peakgate.v1.SuggestRequest\x1a\x1c.peakgate.v1.SuggestResponse\x12V\n\rGetPrediction\x12!.peakgate.v1.GetPredictionRequest\x1a\".peakgate.v1.GetPredictionResponse\x12\\\n\x0fListPredictions\x12#.peakgate.v1.ListPredictionsRequest\x1a$.peakgate.v1.ListPredictionsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,23 +35,25 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'peakgate.v1.prediction_serv
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_PREDICTREQUEST']._serialized_start=149
-  _globals['_PREDICTREQUEST']._serialized_end=278
-  _globals['_SUGGESTREQUEST']._serialized_start=281
-  _globals['_SUGGESTREQUEST']._serialized_end=411
-  _globals['_SUGGESTRESPONSE']._serialized_start=414
-  _globals['_SUGGESTRESPONSE']._serialized_end=833
-  _globals['_SHORTFALL']._serialized_start=835
-  _globals['_SHORTFALL']._serialized_end=935
-  _globals['_GETPREDICTIONREQUEST']._serialized_start=937
-  _globals['_GETPREDICTIONREQUEST']._serialized_end=979
-  _globals['_GETPREDICTIONRESPONSE']._serialized_start=982
-  _globals['_GETPREDICTIONRESPONSE']._serialized_end=1190
-  _globals['_LISTPREDICTIONSREQUEST']._serialized_start=1192
-  _globals['_LISTPREDICTIONSREQUEST']._serialized_end=1278
-  _globals['_LISTPREDICTIONSRESPONSE']._serialized_start=1280
-  _globals['_LISTPREDICTIONSRESPONSE']._serialized_end=1383
-  _globals['_PREDICTIONSUMMARY']._serialized_start=1386
-  _globals['_PREDICTIONSUMMARY']._serialized_end=1789
-  _globals['_PREDICTIONSERVICE']._serialized_start=1792
-  _globals['_PREDICTIONSERVICE']._serialized_end=2133
+  _globals['_PREDICTREQUEST']._serialized_end=312
+  _globals['_SUGGESTREQUEST']._serialized_start=315
+  _globals['_SUGGESTREQUEST']._serialized_end=445
+  _globals['_SUGGESTRESPONSE']._serialized_start=448
+  _globals['_SUGGESTRESPONSE']._serialized_end=867
+  _globals['_SHORTFALL']._serialized_start=869
+  _globals['_SHORTFALL']._serialized_end=969
+  _globals['_GETPREDICTIONREQUEST']._serialized_start=971
+  _globals['_GETPREDICTIONREQUEST']._serialized_end=1013
+  _globals['_GETPREDICTIONRESPONSE']._serialized_start=1016
+  _globals['_GETPREDICTIONRESPONSE']._serialized_end=1224
+  _globals['_LISTPREDICTIONSREQUEST']._serialized_start=1226
+  _globals['_LISTPREDICTIONSREQUEST']._serialized_end=1332
+  _globals['_LISTPREDICTIONSRESPONSE']._serialized_start=1334
+  _globals['_LISTPREDICTIONSRESPONSE']._serialized_end=1437
+  _globals['_PREDICTIONSUMMARY']._serialized_start=1440
+  _globals['_PREDICTIONSUMMARY']._serialized_end=1890
+  _globals['_TRY']._serialized_start=1892
+  _globals['_TRY']._serialized_end=1979
+  _globals['_PREDICTIONSERVICE']._serialized_start=1982
+  _globals['_PREDICTIONSERVICE']._serialized_end=2323
 # @@protoc_insertion_point(module_scope)

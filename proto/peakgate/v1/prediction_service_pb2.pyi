@@ -32,6 +32,8 @@ class PredictRequest(_message.Message):
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     BRIEF_FIELD_NUMBER: _builtins.int
     REPLAY_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    TRY_REASON_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """A UUID of the caller's making: the same id gives the same answer. Empty: every call is new."""
     validate_only: _builtins.bool
@@ -40,6 +42,10 @@ class PredictRequest(_message.Message):
     """True: leave out timeline and suggestions."""
     replay: _builtins.bool
     """True: reserved and required bytes come from a replay of every allocation of the step, which takes up to seconds; nothing is stored."""
+    user: _builtins.str
+    """Who submits the job: cluster/uid, as agents see the owner of its processes, or the site's own name; empty: nobody in particular."""
+    try_reason: _builtins.str
+    """Why a rejected job should run all the same; empty: it should not. It spends one of the user's tries, unless the job is not rejected."""
     @_builtins.property
     def job(self) -> _training_job_pb2.TrainingJob:
         """The job."""
@@ -52,10 +58,12 @@ class PredictRequest(_message.Message):
         validate_only: _builtins.bool = ...,
         brief: _builtins.bool = ...,
         replay: _builtins.bool = ...,
+        user: _builtins.str = ...,
+        try_reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["brief", b"brief", "job", b"job", "replay", b"replay", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["brief", b"brief", "job", b"job", "replay", b"replay", "request_id", b"request_id", "try_reason", b"try_reason", "user", b"user", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -302,22 +310,26 @@ class ListPredictionsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     OBSERVED_ONLY_FIELD_NUMBER: _builtins.int
+    TRIES_ONLY_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """At most so many; 0: 50; capped at 1000."""
     page_token: _builtins.str
     """From an earlier answer."""
     observed_only: _builtins.bool
     """Only predictions that belong to a job that was seen."""
+    tries_only: _builtins.bool
+    """Only rejected jobs that were let run all the same."""
     def __init__(
         self,
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         observed_only: _builtins.bool = ...,
+        tries_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["observed_only", b"observed_only", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["observed_only", b"observed_only", "page_size", b"page_size", "page_token", b"page_token", "tries_only", b"tries_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -369,6 +381,8 @@ class PredictionSummary(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     MODEL_VERSION_FIELD_NUMBER: _builtins.int
     OBSERVATION_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    TRIED_FIELD_NUMBER: _builtins.int
     prediction: _builtins.str
     """Its name, predictions/…."""
     job_name: _builtins.str
@@ -383,6 +397,8 @@ class PredictionSummary(_message.Message):
     """running finished oom failed cancelled, or empty while nothing was seen."""
     model_version: _builtins.str
     """Version of the memory model."""
+    user: _builtins.str
+    """Who submitted it, as the caller said; empty: nobody said."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""
@@ -403,6 +419,10 @@ class PredictionSummary(_message.Message):
     def observation(self) -> _prediction_pb2.Observation:
         """What was made of its newest attempt that ended; unset: none has."""
 
+    @_builtins.property
+    def tried(self) -> Global___Try:
+        """The try that let the rejected job run; unset: there was none."""
+
     def __init__(
         self,
         *,
@@ -418,11 +438,45 @@ class PredictionSummary(_message.Message):
         state: _builtins.str = ...,
         model_version: _builtins.str = ...,
         observation: _prediction_pb2.Observation | None = ...,
+        user: _builtins.str = ...,
+        tried: Global___Try | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "capacity", b"capacity", "create_time", b"create_time", "observation", b"observation", "peak", b"peak"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "capacity", b"capacity", "create_time", b"create_time", "observation", b"observation", "peak", b"peak", "tried", b"tried"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "capacity", b"capacity", "create_time", b"create_time", "job_name", b"job_name", "model_version", b"model_version", "observation", b"observation", "observed_device_bytes", b"observed_device_bytes", "peak", b"peak", "prediction", b"prediction", "reason", b"reason", "state", b"state", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "capacity", b"capacity", "create_time", b"create_time", "job_name", b"job_name", "model_version", b"model_version", "observation", b"observation", "observed_device_bytes", b"observed_device_bytes", "peak", b"peak", "prediction", b"prediction", "reason", b"reason", "state", b"state", "tried", b"tried", "user", b"user", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PredictionSummary: _TypeAlias = PredictionSummary  # noqa: Y015
+
+@_typing.final
+class Try(_message.Message):
+    """A rejected job that was let run all the same."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """Why, in the submitter's words."""
+    outcome: _builtins.str
+    """What came of it: fitted oom unknown."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was granted."""
+
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        outcome: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "outcome", b"outcome", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Try: _TypeAlias = Try  # noqa: Y015

@@ -47,10 +47,8 @@ class Observation:
         and a label that includes it doubles the false rejections (20 % of jobs with at most 15 % surplus: 8 % to 19 %). The relative
         error carries over to the requirement, inside the known interval.
         """
-        if self.upper_bytes is None:
-            return float(self.lower_bytes)
-        carried_over = self.subject.required_bytes * self.upper_bytes / self.subject.device_bytes
-        return min(max(carried_over, float(self.lower_bytes)), float(self.upper_bytes))
+        subject = self.subject
+        return need_between(self.lower_bytes, self.upper_bytes, required_bytes=subject.required_bytes, device_bytes=subject.device_bytes)
 
     @property
     def residual(self) -> float:
@@ -61,6 +59,14 @@ class Observation:
     def fills_the_card(self) -> bool:
         """Whether the attempt ran out of a card that was nearly all its own."""
         return not self.exact and bool(self.subject.card_bytes) and self.lower_bytes >= FULL_CARD_RATIO * self.subject.card_bytes
+
+
+def need_between(lower_bytes: int, upper_bytes: int | None, *, required_bytes: int, device_bytes: int) -> float:
+    """The need of an attempt that was seen between these ends, by what was predicted of it: see `Observation.need_bytes`."""
+    if upper_bytes is None:
+        return float(lower_bytes)
+    carried_over = required_bytes * upper_bytes / device_bytes
+    return min(max(carried_over, float(lower_bytes)), float(upper_bytes))
 
 
 FULL_CARD_RATIO = 0.9

@@ -84,6 +84,10 @@ class Snapshot:
         slack = usable_bytes / prior.GIGABYTE - subject.counted - self._level(subject)
         return self.curve.survival(slack / self._scale(subject) - self._widening(subject))
 
+    def knows(self, user: str) -> bool:
+        """Whether something was learned of the user that moves the bounds of their jobs."""
+        return bool(user) and (user in self.leanings or any(user == suspect for suspect, _ in self.suspects))
+
     def is_unsure(self, subject: Subject) -> bool:
         """Whether a smaller α is due: the group is young, an alarm is open, or the version has not been seen."""
         group = self.nodes.get(subject.levels[1])

@@ -26,6 +26,8 @@ class Assessment:
     """Probability with which the bound covers the need."""
     observations: int
     oom_probability: float
+    clamped: bool = False
+    """Whether the residual met its limit, so that the coverage is not promised."""
     distrust: tuple[str, ...] = ()
     """Why the calibration was not trusted and the bound is the wide one."""
     host_memory_bytes: int = 0
@@ -60,19 +62,24 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessor:
-    """Assesses jobs under one snapshot and one policy: the same arguments give the same answer."""
+    """Assesses jobs under one snapshot and one policy: the same arguments give the same answer.
+
+    `user` is whose jobs they are, when the calibration learned something of them; `told` are reasons for distrust that the service counts.
+    """
 
     memory: MemoryModel
     snapshot: Snapshot
     policy: Policy
+    user: str = ""
+    told: tuple[str, ...] = ()
 
     def assess(self, job: Job, *, replay: bool = False) -> Assessment:
         """The job's figures. Raises JobError when it cannot be judged."""
         prediction = self.memory.replayed(job) if replay else self.memory.predict(job)
         capacity = self.memory.capacity_of(job)
         usable_bytes = max(0, capacity.usable_bytes - self.policy.operator_reserve_bytes) if capacity is not None else 0
-        subject = subject_of(prediction, job, capacity)
-        coverage, bound = self._bound(subject)
+        subject = subject_of(prediction, job, capacity, user=self.user)
+        coverage, bound = self.bound(subject)
         return Assessment(
             prediction=prediction,
             subject=subject,
@@ -82,12 +89,13 @@ class Assessor:
             coverage=coverage,
             observations=bound.observations,
             oom_probability=self.snapshot.oom_probability(subject, usable_bytes=usable_bytes) if capacity is not None else 0.0,
+            clamped=bound.clamped,
             distrust=bound.distrust,
             host_memory_bytes=job.node.host_memory_bytes or 0,
             offloaded=_offloaded(job),
         )
 
-    def _bound(self, subject: Subject) -> tuple[float, Bound]:
+    def bound(self, subject: Subject) -> tuple[float, Bound]:
         """The bound and its coverage: the policy's, a careful one where the calibration is unsure, at least 99 % where it is not trusted.
 
         How old its newest facts are is told from the newest end that it knows, and not from the clock: equal jobs get equal answers.
@@ -95,7 +103,7 @@ class Assessor:
         coverage = self.policy.coverage
         if not subject.is_textbook and self.snapshot.is_unsure(subject):
             coverage = max(coverage, self.policy.careful_coverage)
-        bound = self.snapshot.trusted_bound(subject, coverage=coverage)
+        bound = self.snapshot.trusted_bound(subject, coverage=coverage, told=self.told)
         return max(coverage, SAFE_COVERAGE) if bound.distrust else coverage, bound
 
     def largest_requirement(self, kind: str, *, job: Job, like: Subject, usable_bytes: int) -> int:
@@ -109,7 +117,7 @@ class Assessor:
         low, high = -1, usable_bytes + 1
         while high - low > 1:
             middle = (low + high) // 2
-            bound = self._bound(scaled(subject, required_bytes=middle))[1]
+            bound = self.bound(scaled(subject, required_bytes=middle))[1]
             low, high = (middle, high) if bound.bound_bytes <= usable_bytes else (low, middle)
         return low
 

@@ -8,7 +8,8 @@ import json
 
 import grpc
 
-from peakgate.server.clock import to_timestamp
+from peakgate.server.calibration_report import report, window_of
+from peakgate.server.clock import Clock, now_us, to_timestamp
 from peakgate.server.errors import PeakgateError
 from peakgate.server.judge import Judge
 from peakgate.server.learning import Learner
@@ -16,6 +17,7 @@ from peakgate.server.observed import observation_message
 from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import CalibrationRow, ObservationRow
+from peakgate.v1 import calibration_report_pb2 as report_pb
 from peakgate.v1 import calibration_service_pb2 as pb
 from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceServicer
 
@@ -25,10 +27,12 @@ Context = grpc.aio.ServicerContext[object, object]
 class CalibrationService(CalibrationServiceServicer):
     """Reads and switches versions."""
 
-    def __init__(self, judge: Judge, store: Store, learner: Learner) -> None:
+    def __init__(self, judge: Judge, store: Store, learner: Learner, *, clock: Clock = now_us) -> None:
         self._judge = judge
         self._store = store
         self._learner = learner
+        self._clock = clock
+        self._reporting = asyncio.Lock()  # one at a time: each reads every attempt of its time
 
     async def GetCalibration(self, request: pb.GetCalibrationRequest, context: Context) -> pb.GetCalibrationResponse:
         """One version; without a name the active one."""
@@ -69,6 +73,12 @@ class CalibrationService(CalibrationServiceServicer):
         rows = await asyncio.to_thread(self._store.kept_out, limit=size + 1, offset=offset)
         token = make_token("quarantine", offset + size) if len(rows) > size else ""
         return pb.ListQuarantineResponse(observations=[_kept_out(row) for row in rows[:size]], next_page_token=token)
+
+    async def ReportCalibration(self, request: report_pb.ReportCalibrationRequest, context: Context) -> report_pb.ReportCalibrationResponse:
+        """Whether the margin keeps what it promises."""
+        window, snapshot, coverage = window_of(request, now_us=self._clock()), self._judge.snapshot, self._judge.policy.coverage
+        async with self._reporting:
+            return await asyncio.to_thread(report, self._store, snapshot, window, coverage=coverage, with_users=request.users)
 
     async def _active(self) -> pb.Calibration:
         row = await asyncio.to_thread(self._store.active_calibration)

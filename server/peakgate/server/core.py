@@ -13,6 +13,7 @@ from peakgate.server.audit import AuditQueue
 from peakgate.server.calibration_service import CalibrationService
 from peakgate.server.catalog_service import CatalogService
 from peakgate.server.clock import MICROSECONDS, Clock, now_us
+from peakgate.server.distrust import Watch
 from peakgate.server.errors import PeakgateError
 from peakgate.server.interceptor import Guard
 from peakgate.server.judge import Judge
@@ -28,6 +29,7 @@ from peakgate.server.retention import Forgetter, Retention
 from peakgate.server.service import PredictionService
 from peakgate.server.store.base import Store
 from peakgate.server.telemetry import TelemetryService
+from peakgate.server.tries import Tries
 from peakgate.v1.calibration_service_pb2_grpc import add_CalibrationServiceServicer_to_server
 from peakgate.v1.catalog_service_pb2_grpc import add_CatalogServiceServicer_to_server
 from peakgate.v1.prediction_service_pb2_grpc import add_PredictionServiceServicer_to_server
@@ -70,8 +72,10 @@ class Core:
         self.learner = Learner(
             self.judge, store, clock=clock, settle_seconds=settle_seconds, quiet_seconds=quiet_seconds, metrics=metrics, log=log
         )
-        self.predictor = Predictor(self.judge, store, self.audit, clock=clock, metrics=metrics, seen=seen)
+        tries = Tries(store, limit=policy.tries_per_day, clock=clock, metrics=metrics, log=log)
+        self.predictor = Predictor(self.judge, store, self.audit, clock=clock, metrics=metrics, tries=tries, seen=seen)
         self._telemetry = TelemetryService(store, self.audit, self.learner, clock=clock, metrics=metrics, log=log)
+        self.watch = Watch(self.judge, store, clock=clock, metrics=metrics, log=log)
         self._forgetter = Forgetter(store, retention, clock=clock, metrics=metrics)
         self._guard = Guard(metrics, log)
         self._tasks: list[asyncio.Task[None]] = []
@@ -87,7 +91,7 @@ class Core:
         server = grpc.aio.server(interceptors=(self._guard, *interceptors), options=(*limits, *options))
         add_PredictionServiceServicer_to_server(PredictionService(self.predictor), server)
         add_TelemetryServiceServicer_to_server(self._telemetry, server)
-        add_CalibrationServiceServicer_to_server(CalibrationService(self.judge, self.store, self.learner), server)
+        add_CalibrationServiceServicer_to_server(CalibrationService(self.judge, self.store, self.learner, clock=self._clock), server)
         add_CatalogServiceServicer_to_server(CatalogService(), server)
         return server
 
@@ -127,6 +131,7 @@ class Core:
     async def _sweep(self) -> None:
         await self.learner.load()
         await self.learner.learn()
+        await self.watch.run()
 
     async def _expire(self) -> None:
         expired = await asyncio.to_thread(self.store.expire, self._clock() - self._retention_us)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peakgate.calibration import Snapshot
 from peakgate.memory.job import Job
@@ -39,7 +39,8 @@ class Judged:
     answer: PredictResponse
     brief: PredictResponse
     content: PredictionContent
-    snapshot: Snapshot
+    assessor: Assessor
+    """Under which it was judged."""
     distrust: tuple[str, ...] = ()
     """Why the calibration was not trusted."""
 
@@ -68,7 +69,7 @@ class Judge:
         self.memory = memory
         self.policy = policy
         self._assessor = Assessor(memory=memory, snapshot=snapshot, policy=policy)
-        self._cache: OrderedDict[bytes, Judged] = OrderedDict()
+        self._cache: OrderedDict[tuple[bytes, str], Judged] = OrderedDict()
         self._cache_entries = cache_entries
 
     @property
@@ -78,35 +79,46 @@ class Judge:
 
     def swap(self, snapshot: Snapshot) -> None:
         """Makes `snapshot` the current one; answers made under an older one are dropped."""
-        self._assessor = Assessor(memory=self.memory, snapshot=snapshot, policy=self.policy)
-        self._cache.clear()
+        self._renew(replace(self._assessor, snapshot=snapshot))
 
-    def cached(self, job_bytes: bytes) -> Judged | None:
+    def tell(self, told: tuple[str, ...]) -> None:
+        """Takes the reasons for distrust that the service counts; answers made under others are dropped."""
+        if told != self._assessor.told:
+            self._renew(replace(self._assessor, told=told))
+
+    @property
+    def assessor(self) -> Assessor:
+        """What jobs are judged with at present."""
+        return self._assessor
+
+    def cached(self, job_bytes: bytes, user: str = "") -> Judged | None:
         """The answer to a job that was judged before, by its deterministic serialisation."""
-        judged = self._cache.get(job_bytes)
+        key = self._key(job_bytes, user)
+        judged = self._cache.get(key)
         if judged is not None:
-            self._cache.move_to_end(job_bytes)
+            self._cache.move_to_end(key)
         return judged
 
-    def judge(self, job_bytes: bytes, *, replay: bool = False) -> Judged:
-        """The answer to a job. Raises PeakgateError when it cannot be judged."""
+    def judge(self, job_bytes: bytes, user: str = "", *, replay: bool = False) -> Judged:
+        """The answer to a job of a user. Raises PeakgateError when it cannot be judged."""
         assessor = self._assessor
         message = TrainingJob.FromString(job_bytes)
-        response, assessment, _ = self._answer(self._job(message), assessor, replay=replay)
+        own = replace(assessor, user=_known(user, assessor))
+        response, assessment, _ = self._answer(self._job(message), own, replay=replay)
         content = _content(response, assessment, job_bytes, message.name, self.memory.version)
         return Judged(
             answer=response,
             brief=answer.brief(response),
             content=content,
-            snapshot=assessor.snapshot,
+            assessor=assessor,
             distrust=assessment.distrust,
         )
 
-    def remember(self, job_bytes: bytes, judged: Judged) -> None:
-        """Keeps an answer, unless the snapshot was swapped while it was computed. Called on the event loop, as `cached` is."""
-        if judged.snapshot is not self._assessor.snapshot or len(job_bytes) > LARGEST_CACHED_BYTES:
+    def remember(self, job_bytes: bytes, judged: Judged, user: str = "") -> None:
+        """Keeps an answer, unless the assessor was swapped while it was computed. Called on the event loop, as `cached` is."""
+        if judged.assessor is not self._assessor or len(job_bytes) > LARGEST_CACHED_BYTES:
             return
-        self._cache[job_bytes] = judged
+        self._cache[self._key(job_bytes, user)] = judged
         if len(self._cache) > self._cache_entries:
             self._cache.popitem(last=False)
 
@@ -141,6 +153,14 @@ class Judge:
             found = _united(found, error.fields)
         return fields_error(found)
 
+    def _renew(self, assessor: Assessor) -> None:
+        self._assessor = assessor
+        self._cache.clear()
+
+    def _key(self, job_bytes: bytes, user: str) -> tuple[bytes, str]:
+        """Of users of whom nothing was learned all have the same answers."""
+        return job_bytes, _known(user, self._assessor)
+
     def _job(self, message: TrainingJob) -> Job:
         job, unread = read_message(message)
         if unread:
@@ -168,6 +188,10 @@ class Judge:
             calibration_version=assessor.snapshot.version,
         )
         return response, assessment, counsel
+
+
+def _known(user: str, assessor: Assessor) -> str:
+    return user if assessor.snapshot.knows(user) else ""
 
 
 def _united(fields: tuple[FieldError, ...], more: tuple[FieldError, ...]) -> tuple[FieldError, ...]:

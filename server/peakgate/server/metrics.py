@@ -26,6 +26,12 @@ METRICS: tuple[Metric, ...] = (
     Metric(kind="counter", name="peakgate_rpcs_total", help="Calls by method and gRPC status code.", labels=("method", "code")),
     Metric(kind="histogram", name="peakgate_rpc_seconds", help="Duration of unary calls.", labels=("method",), buckets=SECONDS),
     Metric(kind="counter", name="peakgate_verdicts_total", help="Answers of Predict by verdict.", labels=("verdict",)),
+    Metric(
+        kind="counter",
+        name="peakgate_tries_total",
+        help="Wishes to run a rejected job all the same, by what became of them.",
+        labels=("outcome",),
+    ),
     Metric(kind="counter", name="peakgate_answers_cached_total", help="Answers that were not computed again."),
     Metric(kind="counter", name="peakgate_requests_refused_total", help="Requests that were refused, by reason.", labels=("reason",)),
     Metric(kind="gauge", name="peakgate_audit_queue_rows", help="Predictions that wait for the database."),
@@ -42,6 +48,16 @@ METRICS: tuple[Metric, ...] = (
         name="peakgate_answers_distrusted_total",
         help="Answers whose bound is a wide one because the calibration is not trusted, by reason.",
         labels=("reason",),
+    ),
+    Metric(
+        kind="gauge",
+        name="peakgate_calibration_clamped_ratio",
+        help="Newest predicted jobs whose bound meets its limit, over all.",
+    ),
+    Metric(
+        kind="gauge",
+        name="peakgate_agents_silent_ratio",
+        help="Nodes that owe news of what runs on them, over all that reported.",
     ),
     Metric(
         kind="histogram",

@@ -8,11 +8,13 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
 
 from peakgate.memory.prediction import FieldError
 from peakgate.server.answer import unpack
+from peakgate.server.asker import check_asker
 from peakgate.server.audit import AuditQueue
 from peakgate.server.clock import Clock, to_timestamp
 from peakgate.server.errors import PeakgateError, field_error
@@ -24,6 +26,7 @@ from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.requests import SeenRequests, check_request_id
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import PredictionRow, StoredPrediction
+from peakgate.server.tries import Tries, add_to, name_of_request, try_message
 from peakgate.server.wishes import wishes_of
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
@@ -58,6 +61,7 @@ class Predictor:
         *,
         clock: Clock,
         metrics: Metrics,
+        tries: Tries,
         seen: SeenRequests | None = None,
         name_of: Callable[[], str] = new_name,
     ) -> None:
@@ -66,6 +70,7 @@ class Predictor:
         self._audit = audit
         self._clock = clock
         self._metrics = metrics
+        self._tries = tries
         self._name_of = name_of
         self._seen = seen if seen is not None else SeenRequests()
         self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # a lock lives as long as a call holds it
@@ -83,13 +88,14 @@ class Predictor:
         """The answer to a job. Raises PeakgateError when it cannot be judged, and then nothing is stored."""
         job_bytes = request.job.SerializeToString(deterministic=True)
         check_size(request.job, len(job_bytes))
+        check_asker(request.user, request.try_reason)
         if request.replay:
-            return self._copy(await self._replayed(job_bytes), brief=request.brief)
+            return self._unkept(await self._replayed(job_bytes, request.user), request)
         if not self._store.keeps or request.validate_only:
-            return self._copy(await self._judged(job_bytes), brief=request.brief)
+            return self._unkept(await self._judged(job_bytes, request.user), request)
         if request.request_id:
             return await self._predict_once(request, job_bytes)
-        return self._stored(await self._judged(job_bytes), brief=request.brief)
+        return await self._stored(await self._judged(job_bytes, request.user), request)
 
     async def refused(self, job: TrainingJob, known: tuple[FieldError, ...]) -> PeakgateError:
         """One error that names the bad fields of a document and of the job that could be read from it."""
@@ -132,8 +138,11 @@ class Predictor:
                 f"prediction: {request.prediction[:100]!r} is not known; predictions that no job uses expire",
                 hint="list the known ones with `peakgate jobs`",
             )
-        answer = self._copy(await self._judged(stored.row.content.job), brief=False)
+        answer = self._copy(await self._judged(stored.row.content.job, stored.row.user), brief=False)
         answer.prediction = stored.row.prediction
+        then = unpack(stored.row.content.answer)
+        if then.HasField("try_anyway"):
+            add_to(answer, then.try_anyway)
         return pb.GetPredictionResponse(
             prediction=answer,
             job=TrainingJob.FromString(stored.row.content.job),
@@ -144,26 +153,27 @@ class Predictor:
     async def list(self, request: pb.ListPredictionsRequest) -> pb.ListPredictionsResponse:
         """Stored predictions, newest first."""
         size = page_size(request.page_size)
-        kind = f"predictions observed={request.observed_only}"
+        kind = f"predictions observed={request.observed_only}{' tries' if request.tries_only else ''}"
         position = read_token(kind, request.page_token, places=(int, str))
         before = (int(position[0]), str(position[1])) if position is not None else None
         await self._audit.flush()
-        rows = await asyncio.to_thread(self._store.predictions, limit=size + 1, before=before, observed_only=request.observed_only)
+        wanted = {"observed_only": request.observed_only, "tries_only": request.tries_only}
+        rows = await asyncio.to_thread(self._store.predictions, limit=size + 1, before=before, **wanted)
         last = rows[size - 1].row if len(rows) > size else None
         token = make_token(kind, last.created_us, last.prediction) if last is not None else ""
         return pb.ListPredictionsResponse(predictions=[_summary(row) for row in rows[:size]], next_page_token=token)
 
-    async def _judged(self, job_bytes: bytes) -> Judged:
-        judged = self._judge.cached(job_bytes)
+    async def _judged(self, job_bytes: bytes, user: str) -> Judged:
+        judged = self._judge.cached(job_bytes, user)
         if judged is not None:
             self._hits.add()
             return judged
-        judged = await asyncio.get_running_loop().run_in_executor(self._judging, self._judge.judge, job_bytes)
-        self._judge.remember(job_bytes, judged)
+        judged = await asyncio.get_running_loop().run_in_executor(self._judging, self._judge.judge, job_bytes, user)
+        self._judge.remember(job_bytes, judged, user)
         return judged
 
-    async def _replayed(self, job_bytes: bytes) -> Judged:
-        judge = partial(self._judge.judge, job_bytes, replay=True)
+    async def _replayed(self, job_bytes: bytes, user: str) -> Judged:
+        judge = partial(self._judge.judge, job_bytes, user, replay=True)
         return await asyncio.get_running_loop().run_in_executor(self._advising, judge)
 
     def _copy(self, judged: Judged, *, brief: bool) -> PredictResponse:
@@ -174,15 +184,30 @@ class Predictor:
             self._metrics.series("peakgate_answers_distrusted_total", reason=reason).add()
         return answer
 
-    def _stored(self, judged: Judged, *, brief: bool, request_id: str | None = None, digest: str | None = None) -> PredictResponse:
-        answer = self._copy(judged, brief=brief)
+    def _unkept(self, judged: Judged, request: pb.PredictRequest) -> PredictResponse:
+        answer = self._copy(judged, brief=request.brief)
+        if _wants_try(request, answer):
+            self._tries.refuse_unkept(answer, request.user, request.try_reason)
+        return answer
+
+    async def _stored(self, judged: Judged, request: pb.PredictRequest, *, digest: str | None = None) -> PredictResponse:
+        answer = self._copy(judged, brief=request.brief)
         row = PredictionRow(
             prediction=self._name_of(),
             created_us=self._clock(),
-            request_id=request_id,
+            request_id=request.request_id or None,
             request_digest=digest,
             content=judged.content,
+            user=request.user,
         )
+        if _wants_try(request, answer):
+            named = replace(row, prediction=name_of_request(row.prediction, f"{request.request_id} {digest}")) if digest else row
+            asked = await self._tries.ask(named, request.try_reason, is_away=not self._audit.writable)
+            add_to(answer, asked.said)
+            row = asked.row
+            if asked.said.granted:  # and stored with its prediction
+                answer.prediction = row.prediction
+                return answer
         if self._audit.put(row):
             answer.prediction = row.prediction
         else:
@@ -195,7 +220,7 @@ class Predictor:
         """Idempotence: one answer an id, also to calls at the same time."""
         request_id = request.request_id
         check_request_id(request_id)
-        digest = hashlib.sha256(job_bytes + (b"\x01" if request.brief else b"\x00")).hexdigest()
+        digest = _digest(request, job_bytes)
         lock = self._under_way.setdefault(request_id, asyncio.Lock())
         async with lock:
             return await self._once(request, job_bytes, digest)
@@ -203,8 +228,7 @@ class Predictor:
     async def _once(self, request: pb.PredictRequest, job_bytes: bytes, digest: str) -> PredictResponse:
         known, warnings = await self._answered(request.request_id)
         if known is None:
-            judged = await self._judged(job_bytes)
-            answer = self._stored(judged, brief=request.brief, request_id=request.request_id, digest=digest)
+            answer = await self._stored(await self._judged(job_bytes, request.user), request, digest=digest)
             self._seen.add(request.request_id)
             answer.warnings.extend(warnings)
             return answer
@@ -228,7 +252,7 @@ class Predictor:
 
     async def _again(self, row: PredictionRow, *, brief: bool) -> PredictResponse:
         """The stored answer; its timeline, which is not stored, is computed again."""
-        judged = await self._judged(row.content.job)
+        judged = await self._judged(row.content.job, row.user)
         if judged.content.answer == row.content.answer:
             answer = self._copy(judged, brief=brief)
         else:
@@ -246,6 +270,16 @@ class Predictor:
         return await asyncio.to_thread(self._store.prediction, name)
 
 
+def _wants_try(request: pb.PredictRequest, answer: PredictResponse) -> bool:
+    return bool(request.try_reason) and answer.verdict == Verdict.VERDICT_REJECT
+
+
+def _digest(request: pb.PredictRequest, job_bytes: bytes) -> str:
+    """Of all that the answer depends on. Without an asker it is that of earlier versions, whose rows are there."""
+    asker = f"{request.user}\0{request.try_reason}".encode() if request.user or request.try_reason else b""
+    return hashlib.sha256(job_bytes + (b"\x01" if request.brief else b"\x00") + asker).hexdigest()
+
+
 def _summary(stored: StoredPrediction) -> pb.PredictionSummary:
     row, answer = stored.row, unpack(stored.row.content.answer)
     return pb.PredictionSummary(
@@ -261,6 +295,8 @@ def _summary(stored: StoredPrediction) -> pb.PredictionSummary:
         state=stored.state,
         model_version=row.content.model_version,
         observation=observation_message(stored.observations[0]) if stored.observations else None,
+        user=row.user,
+        tried=try_message(stored),
     )
 
 

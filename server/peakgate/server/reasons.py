@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peakgate.calibration.trust import GROUP_STALE, MISSES_TOO_OFTEN, TOO_MUCH_KEPT_OUT
+from peakgate.calibration.trust import AGENTS_SILENT, CLAMPED_TOO_OFTEN, GROUP_STALE, MISSES_TOO_OFTEN, TOO_MUCH_KEPT_OUT
 from peakgate.memory.change import Value
 from peakgate.memory.prediction import LedgerLine
 from peakgate.server.assess import Assessment
@@ -13,6 +13,8 @@ from peakgate.server.suggest import Advice
 DISTRUST = {
     MISSES_TOO_OFTEN: "of the newest jobs more than three times as many passed their bound as it had promised",
     TOO_MUCH_KEPT_OUT: "more than a twentieth of what was observed in a day had to be kept out",
+    CLAMPED_TOO_OFTEN: "of the newest jobs more than a tenth have a bound that meets its limit",
+    AGENTS_SILENT: "more than a fifth of the nodes have reported nothing for an hour though jobs run on them",
     GROUP_STALE: "no job of this kind was observed for 30 days",
 }
 """What a person is told of each reason not to trust the calibration."""

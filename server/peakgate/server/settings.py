@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from platformdirs import user_data_path
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from peakgate.server.card_order import by_preference, by_price
-from peakgate.server.policy import CAREFUL_COVERAGE, DEFAULT_COVERAGE, Policy
+from peakgate.server.policy import CAREFUL_COVERAGE, DEFAULT_COVERAGE, DEFAULT_TRIES_PER_DAY, Policy, coverage_of_costs
 from peakgate.server.retention import Retention
 from peakgate.server.site_models import load_site_models
 
@@ -33,6 +33,19 @@ class Settings(BaseSettings):
     careful_coverage: float = Field(
         default=CAREFUL_COVERAGE, gt=0, lt=1, description="The same where the margin is unsure: few observations, a new version, a drift."
     )
+    oom_cost: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="What a job costs that runs out of memory, instead of a coverage."
+    )
+    rejection_cost: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        validate_default=True,
+        description="What a job costs that is rejected and would have fitted, in the same unit.",
+    )
+    tries_per_day: int = Field(
+        default=DEFAULT_TRIES_PER_DAY, ge=0, le=1000, description="Rejected jobs that each user may run all the same in 24 hours; 0: none."
+    )
     operator_reserve_bytes: int = Field(default=0, ge=0, description="Bytes that stay free on every card.")
     gpu_prices: str = Field(default="", description="Cards on offer with a price an hour: h100-80gb=2.5,h100-80gb/3g.40gb=1.1.")
     gpu_preference: str = Field(
@@ -51,6 +64,24 @@ class Settings(BaseSettings):
     stop_grace_seconds: float = Field(default=10.0, ge=0, description="Time that running calls get at a stop.")
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG INFO WARNING ERROR.")
     log_json: bool = Field(default=False, description="Log lines as JSON.")
+
+    @field_validator("rejection_cost")
+    @classmethod
+    def _both_costs(cls, rejection_cost: float | None, info: ValidationInfo) -> float | None:
+        if "oom_cost" not in info.data or "coverage" not in info.data:
+            return rejection_cost  # that one is refused already
+        oom_cost = info.data["oom_cost"]
+        if (oom_cost is None) != (rejection_cost is None):
+            raise ValueError("PEAKGATE_OOM_COST and PEAKGATE_REJECTION_COST are compared: state both or neither")
+        if oom_cost is not None and rejection_cost is not None:
+            coverage_of_costs(oom_cost, rejection_cost)
+        return rejection_cost
+
+    @model_validator(mode="after")
+    def _costs_or_coverage(self) -> Settings:
+        if self.oom_cost is not None and "coverage" in self.model_fields_set:
+            raise ValueError("the costs say what PEAKGATE_COVERAGE says: leave the costs or the coverage out")
+        return self
 
     @field_validator("gpu_prices")
     @classmethod
@@ -77,15 +108,17 @@ class Settings(BaseSettings):
 
     def policy(self) -> Policy:
         """The part of the settings that answers depend on."""
+        costs = self.oom_cost, self.rejection_cost
         return Policy(
-            coverage=self.coverage,
+            coverage=self.coverage if costs[0] is None or costs[1] is None else coverage_of_costs(costs[0], costs[1]),
             careful_coverage=self.careful_coverage,
             operator_reserve_bytes=self.operator_reserve_bytes,
             gpu_order=by_price(self.gpu_prices) or by_preference(self.gpu_preference),
+            tries_per_day=self.tries_per_day,
         )
 
 
 def problems(error: ValidationError) -> str:
-    """Every bad setting by its variable, in one line."""
-    found = ((str(each["loc"][0]).upper(), each["msg"].removeprefix("Value error, ")) for each in error.errors())
-    return "; ".join(f"PEAKGATE_{name}: {message}" for name, message in found)
+    """Every bad setting by its variable, in one line; what several say together names the first of them."""
+    found = ((str(each["loc"][0]).upper() if each["loc"] else "OOM_COST", each["msg"]) for each in error.errors())
+    return "; ".join(f"PEAKGATE_{name}: {message.removeprefix('Value error, ')}" for name, message in found)

@@ -66,7 +66,7 @@ def build_app(core: Core, metrics: PrometheusMetrics, log: Logger) -> Starlette:
 
 
 async def _read_request(request: Request, predictor: Predictor) -> PredictRequest:
-    """The job document in the body; `request_id`, `validate_only` and `brief` in the query."""
+    """The job document in the body; `request_id`, `validate_only`, `brief`, `user` and `try_reason` in the query."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise PeakgateError(
@@ -78,6 +78,8 @@ async def _read_request(request: Request, predictor: Predictor) -> PredictReques
         request_id=query.get("request_id", ""),
         validate_only=_flag("validate_only", query.get("validate_only", "")),
         brief=_flag("brief", query.get("brief", "")),
+        user=query.get("user", ""),
+        try_reason=query.get("try_reason", ""),
     )
 
 

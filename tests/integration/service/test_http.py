@@ -147,6 +147,17 @@ def test_a_bad_query_is_refused(running: Any) -> None:
     assert post(running, JOB, "?request_id=job-1")[1]["error"]["fields"][0]["field"] == "request_id"
 
 
+def test_a_rejected_job_is_tried_over_http(running: Any) -> None:
+    """`user` and `try_reason` stand in the query; the answer has `try_anyway` then, and only then."""
+    big = JOB | {"batch": {"micro_batch_size": 2**20, "sequence_length": 64}, "attention": {"implementation": "eager"}}
+    big = big | {"checkpointing": {"mode": "none"}}
+    assert "try_anyway" not in post(running, big)[1]
+    status, answer = post(running, big, "?user=c%2F7&try_reason=the+paper+says+so")
+    assert (status, answer["verdict"]) == (200, "REJECT")
+    assert (answer["try_anyway"]["granted"], answer["try_anyway"]["left"]) == (True, 2)
+    assert post(running, big, "?user=c%2F7%00&try_reason=x")[1]["error"]["fields"][0]["field"] == "user"
+
+
 def test_a_stop_is_orderly(run_service: Any, database: Database, a_job: Callable[..., TrainingJob]) -> None:
     """SIGTERM: exit status 0, and every answered prediction is in the database."""
     with run_service() as running, grpc.insecure_channel(running.grpc) as channel:

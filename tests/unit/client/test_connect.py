@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.client.service import Service, running_service
 
-from peakgate.client.connect import IN_FLIGHT, Client, connect, open_client
+from peakgate.client.connect import IN_FLIGHT, Asker, Client, connect, open_client
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
@@ -139,6 +139,16 @@ def test_a_fault_of_the_source_is_raised(service_and_client: tuple[Service, Clie
 
     with pytest.raises(RuntimeError, match="broken source"):
         list(client.predict_each(jobs()))
+
+
+def test_who_asks_and_why_travel_with_each_job(service_and_client: tuple[Service, Client]) -> None:
+    """Of one job and of many; nobody is asked for by default."""
+    service, client = service_and_client
+    asker = Asker(user="c/1000", try_reason="it fits")
+    client.predict(a_job("REJECT"), asker=asker)
+    list(client.predict_each([a_job("REJECT")], asker=asker))
+    client.predict(a_job("REJECT"))
+    assert [(each.user, each.try_reason) for each in service.requests] == [("c/1000", "it fits")] * 2 + [("", "")]
 
 
 def test_a_list_is_read_page_by_page(service_and_client: tuple[Service, Client]) -> None:

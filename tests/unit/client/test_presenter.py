@@ -11,10 +11,12 @@ from peakgate.client.connect import Outcome
 from peakgate.client.errors import InputError, PeakgateError
 from peakgate.client.options import Output
 from peakgate.client.presenter import Presenter
-from peakgate.v1.prediction_pb2 import Verdict
+from peakgate.v1.prediction_pb2 import TryAnyway, Verdict
 
 ADMIT = an_answer(verdict=Verdict.VERDICT_ADMIT)
 REJECT = an_answer(verdict=Verdict.VERDICT_REJECT)
+TRIED = an_answer(verdict=Verdict.VERDICT_REJECT, try_anyway=TryAnyway(granted=True, left=2, limit=3))
+NOT_TRIED = an_answer(verdict=Verdict.VERDICT_REJECT, try_anyway=TryAnyway(message="it may not", limit=3))
 UNDECIDED = an_answer(verdict=Verdict.VERDICT_UNDECIDED)
 BAD = InputError("no job")
 AWAY = PeakgateError("nobody there", code="UNAVAILABLE", reason="UNAVAILABLE")
@@ -33,6 +35,9 @@ def status_of(*outcomes: Outcome, output: Output = Output.jsonl) -> int:
     [
         ([ADMIT], 0),
         ([REJECT], 1),
+        ([TRIED], 0),
+        ([NOT_TRIED], 1),
+        ([TRIED, REJECT], 1),
         ([BAD], 2),
         ([UNDECIDED], 3),
         ([AWAY], 4),

@@ -165,16 +165,6 @@ def test_nothing_that_is_shown_moves_the_cursor(text: str) -> None:
     visible(text).encode()
 
 
-def test_a_narrow_terminal_shortens_no_name_of_a_prediction() -> None:
-    """It is what one copies; the terminal wraps the line instead."""
-    text = io.StringIO()
-    name = "predictions/" + "0123456789abcdef" * 2
-    rows = [PredictionSummary(prediction=name, job_name="a job with a long name " * 4, peak=Peak(device_bytes=GB), state="finished")]
-    print_jobs(Console(file=text, width=40, force_terminal=True, highlight=False), rows)
-    assert name in text.getvalue()
-    assert "a job with a long name " * 4 in text.getvalue()
-
-
 def test_an_explanation_adds_the_step_and_the_rank() -> None:
     """The timeline is drawn and the worst rank is explained."""
     answer = an_answer()
@@ -243,15 +233,6 @@ def test_a_suggestion_says_its_room_and_what_it_takes() -> None:
     text = advised(SuggestResponse(prediction=an_answer(), suggestions=[suggestion]))
     for want in ("50.0 GB, fits with 34.0 GB to spare, step time not estimated", "if a node has 12 GB", "alters numerics"):
         assert want in text
-
-
-def test_jobs_compare_prediction_and_observation() -> None:
-    """A job that was seen shows by how much it was off; one that was not says so."""
-    console, text = a_console()
-    seen = PredictionSummary(prediction="predictions/1", peak=Peak(device_bytes=100 * GB), observed_device_bytes=98 * GB, state="finished")
-    print_jobs(console, [seen, PredictionSummary(prediction="predictions/2", peak=Peak(device_bytes=GB))])
-    assert "-2.0%" in text.getvalue()
-    assert "not seen" in text.getvalue()
 
 
 class _Tags(HTMLParser):

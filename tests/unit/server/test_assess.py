@@ -37,6 +37,18 @@ def test_a_young_group_is_covered_with_care() -> None:
     assert young.bound_bytes > settled.bound_bytes
 
 
+def test_a_drift_and_a_new_version_are_covered_with_care() -> None:
+    """An alarm that is open, or a torch that was never met: 99 % again, until it is known what holds now."""
+    settled = a_settled_snapshot()
+    subject = assessed(settled).subject
+    alarmed = {name: replace(view, alarmed=name == subject.levels[0]) for name, view in settled.nodes.items()}
+    upgraded = {name: replace(view, versions=("torch 1.13",)) for name, view in settled.nodes.items()}
+    for nodes in (alarmed, upgraded):
+        found = assessed(replace(settled, nodes=nodes))
+        assert (found.coverage, assessed(settled).coverage) == (0.99, 0.95)
+        assert found.bound_bytes > assessed(settled).bound_bytes
+
+
 @pytest.mark.parametrize(("policy", "want"), [(Policy(careful_coverage=0.97), 0.97), (Policy(coverage=0.999), 0.999)])
 def test_the_operator_says_how_careful(policy: Policy, want: float) -> None:
     """Care does not make a stricter policy looser."""

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from peakgate.calibration import Calibrator
+from dataclasses import replace
+
+from tests.unit.server.test_assess import a_settled_snapshot, assessed
+from tests.unit.server.test_subjects import DOCUMENT
+
+from peakgate.calibration import Calibrator, Snapshot
+from peakgate.calibration.trust import AGENTS_SILENT
 from peakgate.server.invert import Solved
 from peakgate.server.judge import LARGEST_CACHED_BYTES, Judge
-from peakgate.server.memory import MemoryModel
+from peakgate.server.memory import MemoryModel, memory_model
 from peakgate.server.policy import Policy
+from peakgate.server.subjects import subject_from
+from peakgate.v1.document import parse_job
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 GB = 1_000_000_000
+FRAMEWORK = assessed(Snapshot()).subject.framework
+REAL = parse_job(DOCUMENT).SerializeToString(deterministic=True)
+"""A job of the real memory model, of which a settled snapshot knows the like."""
 
 
 def job_bytes(*, sequences: int = 1, memory_bytes: int = 80 * GB, name: str = "") -> bytes:
@@ -97,3 +108,50 @@ def test_what_decides_is_the_first_suggestion_of_both_calls(memory: MemoryModel)
     for suggestions in (judge.judge(message.SerializeToString()).answer.suggestions, judge.advise(message, "").suggestions):
         assert dict(suggestions[0].changes)["checkpointing.mode"].string_value == "full"
         assert suggestions[0].fits
+
+
+def a_leaning_snapshot() -> Snapshot:
+    """One user's jobs need three scales more than others, another one is a suspect, of nobody else anything is known."""
+    return replace(a_settled_snapshot(), leanings={"c/1": 3.0}, suspects={("c/2", FRAMEWORK): 4.0})
+
+
+def test_what_was_learned_of_a_user_moves_their_bound() -> None:
+    """The leaning of one, the own penalty of another; an unknown user has the bound of everybody."""
+    judge = Judge(memory_model(), a_leaning_snapshot(), Policy())
+    bound = {user: judge.judge(REAL, user).answer.peak.bound_bytes for user in ("", "c/1", "c/2", "c/3")}
+    assert bound[""] == bound["c/3"] < min(bound["c/1"], bound["c/2"])
+    assert judge.judge(REAL, "c/1").answer.peak.required_bytes == judge.judge(REAL).answer.peak.required_bytes
+
+
+def test_the_group_is_not_the_users() -> None:
+    """The label that people see, and what is stored of the subject, but for whose it is."""
+    judge = Judge(memory_model(), a_leaning_snapshot(), Policy())
+    own, anybody = judge.judge(REAL, "c/1"), judge.judge(REAL)
+    assert own.answer.calibration.group == anybody.answer.calibration.group
+    assert replace(subject_from(own.content.subject), user="") == subject_from(anybody.content.subject)
+
+
+def test_the_cache_does_not_grow_by_users_of_whom_nothing_is_known() -> None:
+    """A thousand strangers share one answer; each known user has an own one."""
+    judge = Judge(memory_model(), a_leaning_snapshot(), Policy())
+    judged = judge.judge(REAL, "stranger")
+    judge.remember(REAL, judged, "stranger")
+    assert all(judge.cached(REAL, user) is judged for user in ("", "c/3", *(f"c/{number}" for number in range(1000, 2000))))
+    assert judge.cached(REAL, "c/1") is None
+    judge.remember(REAL, judge.judge(REAL, "c/1"), "c/1")
+    assert judge.cached(REAL, "c/1") is not judged
+    assert len(judge._cache) == 2
+
+
+def test_what_the_service_tells_drops_the_answers(memory: MemoryModel) -> None:
+    """And one that is computed meanwhile is not kept: equal jobs have equal answers under the same trust."""
+    judge = a_judge(memory)
+    judged = judge.judge(job_bytes())
+    judge.remember(job_bytes(), judged)
+    judge.tell(())
+    assert judge.cached(job_bytes()) is judged
+    judge.tell((AGENTS_SILENT,))
+    assert judge.cached(job_bytes()) is None
+    judge.remember(job_bytes(), judged)
+    assert judge.cached(job_bytes()) is None
+    assert judge.assessor.told == (AGENTS_SILENT,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from peakgate.calibration.trust import GROUP_STALE, Trust
+from peakgate.calibration.trust import GROUP_STALE, Trust, reasons_of_service
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import LedgerLine
 from peakgate.server.assess import Assessor
@@ -101,4 +101,5 @@ def test_a_calibration_that_is_not_trusted_is_a_warning(a_job: AJob, assessor: A
     (text,) = warnings(decide(a_job(), assessment, assessor), assessment)
     assert all(word in text and sentence in text for word, sentence in DISTRUST.items())
     given = Trust(chances=(0.0,) * 200, kept_out_share=1.0).reasons(0.05)
-    assert {*given, GROUP_STALE} == set(DISTRUST)
+    counted = reasons_of_service(clamped_share=1.0, silent_share=1.0)
+    assert {*given, *counted, GROUP_STALE} == set(DISTRUST)

@@ -79,3 +79,37 @@ def test_a_bad_card_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ValidationError) as caught:
         Settings()
     assert problems(caught.value).startswith("PEAKGATE_GPU_PRICES: unknown GPU 'h100-80bg'; did you mean h100-80gb")
+
+
+def test_costs_stand_for_a_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nineteen to one is 95 %; tries are part of the policy too."""
+    monkeypatch.setenv("PEAKGATE_OOM_COST", "38")
+    monkeypatch.setenv("PEAKGATE_REJECTION_COST", "2")
+    monkeypatch.setenv("PEAKGATE_TRIES_PER_DAY", "0")
+    policy = Settings().policy()
+    assert policy.coverage == pytest.approx(0.95)
+    assert policy.tries_per_day == 0
+    assert Settings.model_fields["tries_per_day"].default == Policy().tries_per_day
+
+
+@pytest.mark.parametrize(
+    ("variables", "want"),
+    [
+        ({"OOM_COST": "5"}, "PEAKGATE_REJECTION_COST: PEAKGATE_OOM_COST and PEAKGATE_REJECTION_COST are compared: state both or neither"),
+        ({"REJECTION_COST": "5"}, "PEAKGATE_REJECTION_COST: PEAKGATE_OOM_COST and PEAKGATE_REJECTION_COST are compared"),
+        ({"OOM_COST": "5", "REJECTION_COST": "1", "COVERAGE": "0.9"}, "PEAKGATE_OOM_COST: the costs say what PEAKGATE_COVERAGE says"),
+        ({"OOM_COST": "5", "REJECTION_COST": "0"}, "PEAKGATE_REJECTION_COST: Input should be greater than 0"),
+        ({"OOM_COST": "-1", "REJECTION_COST": "1"}, "PEAKGATE_OOM_COST: Input should be greater than 0"),
+        ({"OOM_COST": "nan", "REJECTION_COST": "1"}, "PEAKGATE_OOM_COST: Input should be"),
+        ({"OOM_COST": "inf", "REJECTION_COST": "1"}, "PEAKGATE_OOM_COST: Input should be a finite number"),
+        ({"OOM_COST": "1e300", "REJECTION_COST": "1e-300"}, "PEAKGATE_REJECTION_COST: the costs lie too far apart"),
+        ({"TRIES_PER_DAY": "-1"}, "PEAKGATE_TRIES_PER_DAY: Input should be greater than or equal to 0"),
+    ],
+)
+def test_costs_that_contradict_are_refused(variables: dict[str, str], want: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the variable, in one line; half a comparison, two policies at once, and what is no cost."""
+    for name, value in variables.items():
+        monkeypatch.setenv(f"PEAKGATE_{name}", value)
+    with pytest.raises(ValidationError) as caught:
+        Settings()
+    assert problems(caught.value).startswith(want)

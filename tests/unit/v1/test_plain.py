@@ -7,7 +7,7 @@ import json
 from google.protobuf.struct_pb2 import Value
 
 from peakgate.v1.document import answer_to_dict
-from peakgate.v1.prediction_pb2 import LedgerLine, Peak, PredictResponse, Suggestion, Verdict
+from peakgate.v1.prediction_pb2 import LedgerLine, Peak, PredictResponse, Suggestion, TryAnyway, Verdict
 from peakgate.v1.prediction_service_pb2 import GetPredictionResponse, PredictionSummary, SuggestResponse
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -19,9 +19,9 @@ def test_64_bit_integers_are_numbers() -> None:
 
 
 def test_defaults_are_kept() -> None:
-    """Every key of the contract is there, also in an empty answer; a message that is not set has its defaults."""
+    """Every key of the contract is there, also in an empty answer; a message that is not set has its defaults, but for a try."""
     answer = answer_to_dict(PredictResponse())
-    assert set(answer) == {field.name for field in PredictResponse.DESCRIPTOR.fields}
+    assert set(answer) == {field.name for field in PredictResponse.DESCRIPTOR.fields} - {"try_anyway"}
     assert answer["capacity"] == {"gpu": "", "total_bytes": 0, "usable_bytes": 0}
     assert answer["ledger"] == []
     assert answer["oom_phase"] == ""
@@ -79,3 +79,10 @@ def test_answers_nest() -> None:
     prediction = answer_to_dict(response)["prediction"]
     assert isinstance(prediction, dict)
     assert prediction["verdict"] == "ADMIT"
+
+
+def test_a_try_is_there_only_when_it_was_asked_for() -> None:
+    """Every other answer keeps the form that programs know; a try that was not granted has all its members."""
+    assert "try_anyway" not in answer_to_dict(PredictResponse(verdict=Verdict.VERDICT_REJECT))
+    refused = answer_to_dict(PredictResponse(try_anyway=TryAnyway(message="no")))
+    assert refused["try_anyway"] == {"granted": False, "message": "no", "left": 0, "limit": 0, "next_time": ""}

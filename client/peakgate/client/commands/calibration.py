@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,6 +31,12 @@ Step = Annotated[int, typer.Option(min=1, metavar="SECONDS", help="One point for
 Select = Annotated[str, typer.Option(metavar="MATCHERS", help='Which series, such as hpc_job!="",cluster="a". Default: all.')]
 Cluster = Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster that the jobs ran on.")]
 Timeout = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How long one answer of Prometheus may take.")]
+
+ReportSince = Annotated[str, typer.Option("--since", metavar="TIME", help="Begin: 30d ago, a time, or seconds since the epoch.")]
+ReportUntil = Annotated[str, typer.Option("--until", metavar="TIME", help="End, in the same forms.")]
+Group = Annotated[str, typer.Option(metavar="NAME", help="Only groups whose names begin with this.")]
+Users = Annotated[bool, typer.Option("--users", help="Also name the users whose jobs are quarantined.")]
+Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Also writes one page with plots that needs no network.")]
 
 PIECE_SECONDS = 86_400
 """Of a window that is asked for at once."""
@@ -81,6 +88,46 @@ def prometheus(
     )
     found = jobs_of(series, cluster=cluster, until=end, step_seconds=step, predictions=known.predictions, ends=known.ends)
     _deliver(found, server=server, db=db, output=output)
+
+
+@calibration.command()
+def report(
+    *,
+    since: ReportSince = "30d",
+    until: ReportUntil = "0s",
+    group: Group = "",
+    users: Users = False,
+    html: Html = None,
+    server: Server = None,
+    db: Database = None,
+    output: OutputForm = Output.table,
+) -> None:
+    """Says whether the margin can be trusted: needs against the bounds that were given, rejections, alarms, what the facts rest on."""
+    import time
+
+    from peakgate.client.connect import open_client, require_store
+    from peakgate.client.imports.window import window
+    from peakgate.client.output import human_console, write_json
+    from peakgate.client.render.audit import print_audit
+    from peakgate.client.render.audit_page import audit_page
+    from peakgate.client.render.page import write_html
+    from peakgate.v1.calibration_report_pb2 import ReportCalibrationRequest
+    from peakgate.v1.document import answer_to_dict
+    from peakgate.v1.times import timestamp
+
+    require_store(server, db)
+    start, end = window(since, until, step_seconds=1, now=time.time())
+    request = ReportCalibrationRequest(since_time=timestamp(start), until_time=timestamp(end + 1), group=group, users=users)
+    with open_client(server, db) as client:
+        found = client.report_calibration(request)
+    console = human_console(output)
+    if output is Output.table:
+        print_audit(console, found)
+    else:
+        write_json(answer_to_dict(found), output)
+    if html is not None:
+        write_html(html, audit_page(found))
+        console.print(f"\n  Page written to {html}", soft_wrap=True, markup=False)
 
 
 def _deliver(jobs: Iterable[ImportedJob], *, server: str | None, db: str | None, output: Output) -> None:

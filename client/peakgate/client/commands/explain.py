@@ -40,35 +40,39 @@ def explain(
     from peakgate.client.render.explanation import print_explanation
     from peakgate.client.render.origin import print_origin
     from peakgate.client.render.page import write_page
+    from peakgate.client.render.text import escape
 
     paths, command = jobs_and_command([_full_name(each) for each in subject], sys.argv)
     if paths and paths[0].startswith(_PREFIX):
         require_store(server, db)
     with open_client(server, db) as client:
-        label, answer, origin = _answer(client, paths, command, gpu)
+        label, answer, origin, user = _answer(client, paths, command, gpu)
     if output is not Output.table:
         write_json(answer_and_origin(answer, origin), output)
     console = human_console(output)
     print_explanation(console, label, answer)
     print_origin(console, origin)
+    if user:
+        console.print(f"  Submitted by {escape(user)}", soft_wrap=True)
     if html is not None:
         write_page(html, label, answer)
         console.print(f"\n  Page written to {html}", soft_wrap=True)
 
 
-def _answer(client: Client, paths: list[str], command: list[str], gpu: str | None) -> tuple[str, PredictResponse, Origin | None]:
-    """Label, answer, and where the job was read from."""
+def _answer(client: Client, paths: list[str], command: list[str], gpu: str | None) -> tuple[str, PredictResponse, Origin | None, str]:
+    """Label, answer, where the job was read from, and who submitted a stored one."""
     from peakgate.client.origin import naming_places
     from peakgate.client.sources import read_source
     from peakgate.client.unknown_model import ask
 
     if len(paths) == 1 and not command and paths[0].startswith(_PREFIX):
-        return paths[0], client.get_prediction(paths[0]).prediction, None
+        found = client.get_prediction(paths[0])
+        return paths[0], found.prediction, None, found.stored.user
     source = read_source(paths, sys.stdin.buffer, command).on(gpu)
     with naming_places(source.origin):
         with client.naming_every_field():
             job = source.required()
-        return source.label, source.checked(ask(client.explain, job, source)), source.origin
+        return source.label, source.checked(ask(client.explain, job, source)), source.origin, ""
 
 
 def _full_name(subject: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from peakgate.client.options import Database, Gpu, ManyJobs, Output, OutputForm, Server
+from peakgate.client.options import Database, Gpu, ManyJobs, Output, OutputForm, Server, User
 
 if TYPE_CHECKING:
     from peakgate.client.errors import PeakgateError
@@ -19,31 +19,47 @@ if TYPE_CHECKING:
     from peakgate.v1.training_job_pb2 import TrainingJob
 
 Brief = Annotated[bool, typer.Option("--brief", help="Verdict and peaks only: no ledger, timeline or suggestions.")]
+TryAnyway = Annotated[
+    str | None,
+    typer.Option("--try", metavar="REASON", help="Run a job that is rejected all the same, for this reason: spends one of --user's tries."),
+]
 
 
 def predict(
-    *, jobs: ManyJobs, gpu: Gpu = None, server: Server = None, db: Database = None, output: OutputForm = Output.table, brief: Brief = False
+    *,
+    jobs: ManyJobs,
+    gpu: Gpu = None,
+    server: Server = None,
+    db: Database = None,
+    output: OutputForm = Output.table,
+    brief: Brief = False,
+    user: User = "",
+    try_reason: TryAnyway = None,
 ) -> None:
     """Says whether the worst GPU of each job fits, why, and what to change.
 
-    Exit status: 0 it fits, 1 it does not, 2 bad input, 3 the job does not say enough, 4 the service is unavailable.
+    Exit status: 0 it fits, or it was granted a try; 1 it does not, 2 bad input, 3 the job does not say enough, 4 the service is
+    unavailable.
     """
     from peakgate.client.asked import jobs_and_command
-    from peakgate.client.connect import open_client
-    from peakgate.client.errors import PeakgateError
+    from peakgate.client.connect import Asker, open_client
+    from peakgate.client.errors import InputError, PeakgateError
     from peakgate.client.presenter import Presenter
     from peakgate.client.sources import read_sources
     from peakgate.client.unknown_model import settled
 
+    if try_reason is not None and not try_reason.strip():
+        raise InputError("--try: states no reason: say why the job should run all the same", reason="USAGE")
+    asker = Asker(user=user, try_reason=try_reason or "")
     paths, command = jobs_and_command(jobs, sys.argv)
     sources = read_sources(paths, sys.stdin.buffer, command)
     sent: deque[Source] = deque()
     first = [] if "-" in paths else list(sources)
     presenter = Presenter(output, brief=brief, many="-" in paths or len(first) > 1)
     with open_client(server, db) as client:
-        for outcome in client.predict_each(_jobs(first or sources, gpu, sent), brief=brief):
+        for outcome in client.predict_each(_jobs(first or sources, gpu, sent), brief=brief, asker=asker):
             source = sent.popleft()
-            found = settled(outcome, source, partial(client.predict, brief=brief))
+            found = settled(outcome, source, partial(client.predict, brief=brief, asker=asker))
             shown = found if isinstance(found, PeakgateError) else _with_edits(source.checked(found), source)
             presenter.show(source.label, shown, source.origin)
     raise typer.Exit(presenter.finish())

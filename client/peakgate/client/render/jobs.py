@@ -18,6 +18,9 @@ _NO_EDGE = 10_000
 """Wider than any row."""
 
 
+_OUTCOMES = {"fitted": "it fitted", "oom": "OOM", "unknown": "unknown yet"}
+
+
 def print_jobs(console: Console, predictions: Sequence[PredictionSummary]) -> None:
     """One row a prediction: what was said, what was seen, and how far apart the two are."""
     if not predictions:
@@ -30,15 +33,57 @@ def print_jobs(console: Console, predictions: Sequence[PredictionSummary]) -> No
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("state", "seen as"):
         table.add_column(heading, no_wrap=True)
+    has_users = any(each.user for each in predictions)
+    if has_users:
+        table.add_column("user", no_wrap=True)
     for each in predictions:
-        table.add_row(*_cells(each))
+        table.add_row(*_cells(each), *((escape(each.user),) if has_users else ()))
+    _print_whole(console, table)
+    console.print("\npredicted and observed: memory of the process on the fullest GPU, as nvidia-smi shows it", style="dim")
+    console.print("seen as: what that says of the need, by which source (A the driver's accounting … D a coarse sample)", style="dim")
+
+
+def print_tries(console: Console, predictions: Sequence[PredictionSummary]) -> None:
+    """One row a try: whose, when, why, what the rejection said, and what came of it."""
+    if not predictions:
+        console.print("No rejected job was let run all the same yet.")
+        return
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("prediction", "user", "tried", "job"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("needed", "upper bound", "card", "chance of OOM", "observed"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("came of it", "reason"):
+        table.add_column(heading, no_wrap=True)
+    for each in predictions:
+        table.add_row(*_try_cells(each))
+    _print_whole(console, table)
+    console.print("\nneeded, upper bound, card: what the rejection rests on; observed: the highest memory on one GPU since", style="dim")
+
+
+def _try_cells(summary: PredictionSummary) -> tuple[str, ...]:
+    peak, observed = summary.peak, summary.observed_device_bytes
+    return (
+        escape(summary.prediction),
+        escape(summary.user),
+        summary.tried.create_time.ToDatetime().strftime("%Y-%m-%d %H:%M UTC"),
+        escape(summary.job_name),
+        gb(peak.required_bytes),
+        gb(peak.bound_bytes),
+        gb(summary.capacity.usable_bytes),
+        f"{peak.oom_probability:.0%}",
+        gb(observed) if observed else "not seen",
+        _OUTCOMES.get(summary.tried.outcome, escape(summary.tried.outcome)),
+        escape(summary.tried.reason),
+    )
+
+
+def _print_whole(console: Console, table: Table) -> None:
     whole = Measurement.get(console, console.options.update(max_width=_NO_EDGE), table).maximum
     shown_width = console.width
     console.width = max(shown_width, whole)  # the terminal wraps a long line; a name that is cut short finds nothing
     console.print(table)
     console.width = shown_width
-    console.print("\npredicted and observed: memory of the process on the fullest GPU, as nvidia-smi shows it", style="dim")
-    console.print("seen as: what that says of the need, by which source (A the driver's accounting … D a coarse sample)", style="dim")
 
 
 def _cells(summary: PredictionSummary) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from peakgate.client.render.text import escape_html as escape
 from peakgate.client.render.units import gb, gb_and_gib, step_time
 from peakgate.v1.prediction_pb2 import LedgerLine, PredictResponse, Suggestion, TimelinePoint
 
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark; --ink: #1d2430; --soft: #667085; --line: #d0d5dd; --bar: #3b6fd4; --paper: #ffffff; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --soft: #98a2b3; --line: #344054; --bar: #7aa2f7; --paper: #12161c; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); }
@@ -32,8 +32,13 @@ _WIDTH, _HEIGHT, _FOOT = 900, 220, 20
 
 def write_page(path: Path, label: str, answer: PredictResponse) -> None:
     """Writes the page to `path`. Raises InputError when that cannot be written."""
+    write_html(path, page(label, answer))
+
+
+def write_html(path: Path, text: str) -> None:
+    """Writes a page. Raises InputError when that cannot be done."""
     try:
-        path.write_text(page(label, answer), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}", reason="FILE_UNWRITABLE") from error
 
@@ -45,7 +50,7 @@ def page(label: str, answer: PredictResponse) -> str:
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{word} – {escape(label)}</title><style>{_STYLE}</style></head><body>",
+            f"<title>{word} – {escape(label)}</title><style>{STYLE}</style></head><body>",
             f'<h1><span class="{word}">{word}</span> {escape(label)}</h1><p>{escape(answer.reason)}</p>',
             _section("Peaks of the worst GPU", _peaks(answer)),
             _section("What the memory consists of at the peak", _ledger(answer.ledger)),

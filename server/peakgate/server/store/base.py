@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
+from peakgate.server.store.audit_records import Audit, AuditWindow
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    Complete,
     EventRow,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
     PredictionRow,
+    RecentRow,
+    Silence,
+    Spent,
     StoredPrediction,
 )
 
@@ -47,8 +53,19 @@ class Store(Protocol):
     def request_ids(self) -> Sequence[str]:
         """Every request id that was answered."""
 
-    def predictions(self, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> Sequence[StoredPrediction]:
+    def predictions(
+        self, *, limit: int, before: tuple[int, str] | None, observed_only: bool, tries_only: bool = False
+    ) -> Sequence[StoredPrediction]:
         """Predictions, newest first."""
+
+    def spend_try(self, row: PredictionRow, reason: str, *, since_us: int, limit: int, complete: Complete) -> Spent:
+        """Spends one of the tries that the user has had since a moment, and stores the prediction with it, in one transaction."""
+
+    def recent(self, limit: int) -> Sequence[RecentRow]:
+        """What the newest predictions were of, the newest first."""
+
+    def silence(self, *, began_us: int, forgotten_us: int, silent_us: int) -> Silence:
+        """How many nodes are known by what began since a moment and was not forgotten, and how many of them owe news of what runs."""
 
     def expire(self, before_us: int) -> int:
         """Deletes unused predictions from before a moment; returns how many."""
@@ -91,3 +108,6 @@ class Store(Protocol):
 
     def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
         """Observations that were kept out, newest first."""
+
+    def audit(self, window: AuditWindow) -> AbstractContextManager[Audit]:
+        """What ended in a window, as it stands at one moment."""

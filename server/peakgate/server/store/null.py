@@ -4,17 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from peakgate.server.errors import PeakgateError
+from peakgate.server.store.audit_records import AuditWindow, NoAudit
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    Complete,
     EventRow,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
     PredictionRow,
+    RecentRow,
+    Silence,
+    Spent,
     StoredPrediction,
 )
 
@@ -46,9 +52,23 @@ class NullStore:
         """None."""
         return ()
 
-    def predictions(self, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> Sequence[StoredPrediction]:
+    def predictions(
+        self, *, limit: int, before: tuple[int, str] | None, observed_only: bool, tries_only: bool = False
+    ) -> Sequence[StoredPrediction]:
         """None."""
         return ()
+
+    def spend_try(self, row: PredictionRow, reason: str, *, since_us: int, limit: int, complete: Complete) -> Spent:
+        """Raises STORE_UNAVAILABLE: what is granted must be kept."""
+        raise _keeps_nothing()
+
+    def recent(self, limit: int) -> Sequence[RecentRow]:
+        """None."""
+        return ()
+
+    def silence(self, *, began_us: int, forgotten_us: int, silent_us: int) -> Silence:
+        """Nobody is known."""
+        return Silence(nodes=0, silent=0)
 
     def expire(self, before_us: int) -> int:
         """Nothing to delete."""
@@ -105,6 +125,12 @@ class NullStore:
         """None."""
         return ()
 
+    def audit(self, window: AuditWindow) -> AbstractContextManager[NoAudit]:
+        """Nothing ended."""
+        return nullcontext(NoAudit())
+
 
 def _keeps_nothing() -> PeakgateError:
-    return PeakgateError("STORE_UNAVAILABLE", "this service has no database, so it takes no observations", hint="name one with --db")
+    return PeakgateError(
+        "STORE_UNAVAILABLE", "this service has no database, so it takes no observations and grants no tries", hint="name one with --db"
+    )

@@ -39,6 +39,7 @@ class Lock(IntEnum):
     MIGRATION = 0x7065616B00
     CALIBRATION = 0x7065616B01
     JOBS = 0x7065616B02
+    TRIES = 0x7065616B04
 
 
 def open_postgresql(url: URL) -> Engine:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Connection, Row, Select, and_, delete, exists, func, literal_column, or_, select, update
 
 from peakgate.server.store.postgresql import Lock, take
-from peakgate.server.store.records import ACCOUNTING, SAMPLED, PredictionContent, PredictionRow, StoredPrediction
+from peakgate.server.store.records import ACCOUNTING, SAMPLED, PredictionContent, PredictionRow, RecentRow, StoredPrediction
 from peakgate.server.store.session import insert_for
-from peakgate.server.store.tables import job_events, jobs, observations, peaks, predictions
+from peakgate.server.store.tables import job_events, jobs, observations, peaks, predictions, tries
 
 JOB_NAME_CHARACTERS = 200
 """Of a job's name that are kept; a name identifies nothing."""
@@ -56,6 +56,7 @@ def _columns(row: PredictionRow) -> dict[str, object]:
         "calibration_version": content.calibration_version,
         "answer": content.answer,
         "subject": content.subject,
+        "user_name": row.user,
         "state": "",
     }
 
@@ -84,7 +85,9 @@ def request_ids(connection: Connection) -> list[str]:
     return list(connection.execute(select(predictions.c.request_id).where(predictions.c.request_id.is_not(None))).scalars())
 
 
-def page(connection: Connection, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> list[StoredPrediction]:
+def page(
+    connection: Connection, *, limit: int, before: tuple[int, str] | None, observed_only: bool, tries_only: bool
+) -> list[StoredPrediction]:
     """Predictions, newest first, older than the one at (created_us, prediction) `before`."""
     query = _selected().order_by(predictions.c.created_us.desc(), predictions.c.prediction.desc()).limit(limit)
     if before is not None:
@@ -93,7 +96,16 @@ def page(connection: Connection, *, limit: int, before: tuple[int, str] | None, 
         query = query.where(or_(predictions.c.created_us < created_us, same_moment))
     if observed_only:
         query = query.where(predictions.c.state != "")
+    if tries_only:
+        query = query.where(predictions.c.prediction.in_(select(tries.c.prediction)))
     return [_stored(row) for row in connection.execute(query)]
+
+
+def recent(connection: Connection, limit: int) -> list[RecentRow]:
+    """What the newest predictions were of, the newest first."""
+    columns = predictions.c.job_digest, predictions.c.user_name, predictions.c.subject
+    query = select(*columns).order_by(predictions.c.created_us.desc(), predictions.c.prediction.desc()).limit(limit)
+    return [RecentRow(job_digest=row.job_digest, user=row.user_name, subject=row.subject) for row in connection.execute(query)]
 
 
 def bind(connection: Connection, names: Iterable[str], *, state: str) -> None:
@@ -106,9 +118,10 @@ def bind(connection: Connection, names: Iterable[str], *, state: str) -> None:
 
 
 def unused(before_us: int) -> Select[tuple[str]]:
-    """The oldest predictions that no job uses. The empty state is no parameter, so that its index is known to hold them all."""
+    """The oldest predictions that no job uses and no try rests on. The empty state is no parameter, so that its index is known to hold
+    them all."""
     old = and_(predictions.c.state == literal_column("''"), predictions.c.created_us < before_us)
-    uses = [~exists().where(table.c.prediction == predictions.c.prediction) for table in (peaks, job_events, observations)]
+    uses = [~exists().where(table.c.prediction == predictions.c.prediction) for table in (peaks, job_events, observations, tries)]
     return select(predictions.c.prediction).where(old, *uses).order_by(predictions.c.created_us).limit(EXPIRED_AT_ONCE)
 
 
@@ -149,5 +162,6 @@ def _stored(row: Row[tuple[object, ...]]) -> StoredPrediction:
         request_id=values["request_id"],
         request_digest=values["request_digest"],
         content=content,
+        user=values["user_name"],
     )
     return StoredPrediction(row=prediction, state=values["state"], observed_device_bytes=values["observed_bytes"])

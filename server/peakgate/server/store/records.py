@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 NO_WAIT_US = 1 << 62
@@ -9,6 +10,9 @@ NO_WAIT_US = 1 << 62
 
 AGENT = "agent"
 """Origin of an event that an agent told, and of what was made of its rows."""
+
+REQUEST_CHARACTERS = 19
+"""At the end of a prediction's name: what follows the time and the version in a UUID of version 7. A try's come from its request."""
 
 TERMINAL_EVENTS = ("finished", "failed", "oom", "cancelled")
 """Job events after which nothing more is observed."""
@@ -75,6 +79,50 @@ class PredictionRow:
     request_id: str | None
     request_digest: str | None
     content: PredictionContent
+    user: str = ""
+    """Who asked, as the caller said; empty: nobody said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryRow:
+    """A rejected job that its user was let run all the same. `prediction` names the rejection."""
+
+    prediction: str
+    user: str
+    reason: str
+    created_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What became of a wish for a try. `prediction` is its name, of a repeated request that of the first; empty: the budget is spent.
+
+    `created_us` are the moments of the user's tries within the day, this one included, the oldest first.
+    """
+
+    prediction: str
+    created_us: tuple[int, ...]
+
+
+Complete = Callable[[PredictionRow, Spent], PredictionRow]
+"""The prediction with an answer that says what was spent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentRow:
+    """What one prediction was of: the job, who asked, and what the calibration knows the job as (as text; empty: nothing)."""
+
+    job_digest: str
+    user: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """Nodes that reported of late, and how many of them have been silent since while something ran on them."""
+
+    nodes: int
+    silent: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +134,8 @@ class StoredPrediction:
     observed_device_bytes: int
     observations: tuple[ObservationRow, ...] = ()
     """Of its attempts, the newest first."""
+    tried: TryRow | None = None
+    """The try that let it run though it was rejected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Connection, Engine, select
 
-from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, predictions, retention
+from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, predictions, retention, silence, tries
+from peakgate.server.store.audit_records import AuditWindow
+from peakgate.server.store.audits import SqlAudit
 from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    Complete,
     EventRow,
     ObservationRow,
     PeakRow,
     PhasePeakRow,
     PredictionRow,
+    RecentRow,
+    Silence,
+    Spent,
     StoredPrediction,
 )
 from peakgate.server.store.session import Sessions
@@ -48,7 +55,7 @@ class SqlStore:
         """One prediction."""
         with self._sessions.reading() as connection:
             found = predictions.by_name(connection, name)
-            return observations.with_observations(connection, [found])[0] if found is not None else None
+            return _whole(connection, [found])[0] if found is not None else None
 
     def by_request(self, request_id: str) -> StoredPrediction | None:
         """The prediction that answered a request id."""
@@ -60,11 +67,28 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return predictions.request_ids(connection)
 
-    def predictions(self, *, limit: int, before: tuple[int, str] | None, observed_only: bool) -> Sequence[StoredPrediction]:
+    def predictions(
+        self, *, limit: int, before: tuple[int, str] | None, observed_only: bool, tries_only: bool = False
+    ) -> Sequence[StoredPrediction]:
         """Predictions, newest first."""
         with self._sessions.reading() as connection:
-            found = predictions.page(connection, limit=limit, before=before, observed_only=observed_only)
-            return observations.with_observations(connection, found)
+            found = predictions.page(connection, limit=limit, before=before, observed_only=observed_only, tries_only=tries_only)
+            return _whole(connection, found)
+
+    def spend_try(self, row: PredictionRow, reason: str, *, since_us: int, limit: int, complete: Complete) -> Spent:
+        """Spends one of the tries that the user has had since a moment, and stores the prediction with it, in one transaction."""
+        with self._sessions.writing() as connection:
+            return tries.spend(connection, row, reason, since_us=since_us, limit=limit, complete=complete)
+
+    def recent(self, limit: int) -> Sequence[RecentRow]:
+        """What the newest predictions were of, the newest first."""
+        with self._sessions.reading() as connection:
+            return predictions.recent(connection, limit)
+
+    def silence(self, *, began_us: int, forgotten_us: int, silent_us: int) -> Silence:
+        """How many nodes are known by what began since a moment and was not forgotten, and how many of them owe news of what runs."""
+        with self._sessions.reading() as connection:
+            return silence.silence(connection, began_us=began_us, forgotten_us=forgotten_us, silent_us=silent_us)
 
     def expire(self, before_us: int) -> int:
         """Deletes unused predictions from before a moment; returns how many."""
@@ -141,6 +165,16 @@ class SqlStore:
         """Observations that were kept out, newest first."""
         with self._sessions.reading() as connection:
             return calibrations.kept_out(connection, limit=limit, offset=offset)
+
+    @contextmanager
+    def audit(self, window: AuditWindow) -> Iterator[SqlAudit]:
+        """What ended in a window, as it stands at one moment."""
+        with self._sessions.reading() as connection:
+            yield SqlAudit(connection, window)
+
+
+def _whole(connection: Connection, found: Sequence[StoredPrediction]) -> list[StoredPrediction]:
+    return tries.with_tries(connection, observations.with_observations(connection, found))
 
 
 def open_store(url: str, *, shared: bool = False) -> SqlStore:
