@@ -64,7 +64,7 @@ class AgentCollector(Collector):
         known = self.watcher.sampler.watched
         members = {WATCHED: set(known.gpus), LOST: set(known.lost)}
         gpus = sorted(set.union(*members.values()))
-        states = {(gpu, state): float(gpu in found) for gpu in gpus for state, found in members.items()}
+        states: dict[tuple[str, ...], float] = {(gpu, state): float(gpu in found) for gpu in gpus for state, found in members.items()}
         yield _many("peakgate_agent_gpu_watched", {(gpu,): states[gpu, WATCHED] for gpu in gpus})
         yield _many("peakgate_agent_gpu_state", states)
         yield _many("peakgate_agent_sample_age_seconds", {(gpu,): known.age_seconds(gpu) for gpu in list(known.last_read)})
@@ -87,7 +87,7 @@ class AgentCollector(Collector):
         yield _one("peakgate_agent_peaks_stored_total", delivery.stored)
         yield _one("peakgate_agent_events_total", delivery.events)
         yield _one("peakgate_agent_send_failures_total", delivery.failures)
-        dropped = {(reason,): count for reason, count in list(delivery.refused.items())}
+        dropped: dict[tuple[str, ...], float] = {(reason,): count for reason, count in list(delivery.refused.items())}
         own = {(SPOOL_FULL,): self.spool.dropped_rows, (SPOOL_FAILED,): self.watcher.lost_rows}
         yield _many("peakgate_agent_dropped_total", dropped | own)
 
