@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import yaml
 from tests.bench import ingest as ingesting
 from tests.bench import sustained as sustaining
 from tests.bench.accuracy import TRACED_HEADER, answered_rows, published_report, traced_figures, traced_line, traced_sets
+from tests.bench.bounds import BOUNDS
 from tests.bench.cluster import main as simulated_clusters
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.helping import helper_step_seconds
@@ -25,12 +25,12 @@ from tests.bench.overhead import measure_overhead, report
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
 from tests.bench.sampling import measured as sampled
+from tests.bench.simulating import ATTEMPTS, simulation_seconds
+from tests.bench.slurm import main as slurm_hook
 from tests.bench.suggesting import measured as suggested
 from tests.bench.suggestions import Top, out_of_memory, top
 from tests.bench.suggestions import report as suggestions_report
 from tests.bench.walking import measured
-
-BOUNDS = yaml.safe_load((Path(__file__).parent / "bounds.yaml").read_text())
 
 
 def overhead() -> bool:
@@ -152,6 +152,14 @@ def calibration() -> bool:
     return measured_networks() and clusters
 
 
+def simulating() -> bool:
+    """Prints what the replay of a history costs; whether the bar holds."""
+    bar, seconds = float(BOUNDS["simulation_seconds"]["bar"]), simulation_seconds()
+    verdict = "holds" if seconds <= bar else "BROKEN"
+    print(f"a history of {ATTEMPTS} attempts under the usual policies: {seconds:.1f} s of CPU (bar {bar:g} s: {verdict})")
+    return seconds <= bar
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "overhead": overhead,
     "coldstart": coldstart,
@@ -165,6 +173,8 @@ PARTS: dict[str, Callable[[], bool]] = {
     "ingest": ingest,
     "sustained": sustained,
     "calibration": calibration,
+    "simulating": simulating,
+    "slurm": slurm_hook,
 }
 
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from tests.bench.bounds import bar
+
 from peakgate.calibration import Calibrator, Observation, Subject
 from peakgate.memory.job import Job
 from peakgate.memory.predict import predict
@@ -32,8 +34,8 @@ FIRST = 100
 """Networks of an order that do not count."""
 ORDERS = 20
 
-LEAST_MISSES, MOST_MISSES = 0.04, 0.06
-MOST_ABOVE = 0.05
+LEAST_MISSES, MOST_MISSES = bar("measured_networks_least_misses"), bar("measured_networks_most_misses")
+MOST_ABOVE = bar("measured_networks_bound_above_peak")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

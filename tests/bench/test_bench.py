@@ -17,6 +17,7 @@ from tests.bench.overhead import KINDS, Overhead, Sample, measure_overhead, repo
 from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
 from tests.bench.sampling import resident_mib, sampler_cost
+from tests.bench.simulating import ATTEMPTS, simulation_seconds
 from tests.bench.suggesting import answer_seconds, memory_mib, plans_seconds
 from tests.bench.walking import PLAIN, new_shape_seconds, new_structure_seconds, replay_seconds
 from tests.databases import Database
@@ -93,6 +94,11 @@ def test_a_launch_is_read_at_once() -> None:
 def test_a_step_costs_a_training_microseconds() -> None:
     """Three phases, seven readings, no datagram."""
     assert helper_step_seconds() <= bar("helper_step_seconds")
+
+
+def test_a_history_is_replayed_in_time() -> None:
+    """A tenth of the history that the bar is about."""
+    assert simulation_seconds(ATTEMPTS // 10) <= bar("simulation_seconds") / 10
 
 
 def test_watching_a_node_costs_next_to_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.contract.sources import ROOT, files
 
 from peakgate.server.metrics import METRICS
 
-SERVER_HTTP_PORT, AGENT_METRICS_PORT, GRPC_PORT = 9551, 9552, 50551
+SERVER_HTTP_PORT, AGENT_METRICS_PORT, GATE_METRICS_PORT, GRPC_PORT = 9551, 9552, 9553, 50551
 DOCUMENTS = [path for path in files() if path.suffix in {".yaml", ".yml", ".json"} and path.is_relative_to(ROOT)]
 DASHBOARD = ROOT / "deploy/grafana/peakgate.json"
 DOCKERFILE = ROOT / "deploy/docker/Dockerfile"
@@ -36,13 +36,17 @@ def test_a_document_parses(path: Path) -> None:
 
 
 def test_prometheus_scrapes_the_promised_ports() -> None:
-    """The service is scraped on its HTTP port, the agent on its own."""
+    """The service is scraped on its HTTP port, the agent and the gate on their own."""
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
     targets = {
         job["job_name"]: [int(target.rpartition(":")[2]) for group in job["static_configs"] for target in group["targets"]]
         for job in config["scrape_configs"]
     }
-    assert targets == {"peakgate-server": [SERVER_HTTP_PORT], "peakgate-agent": [AGENT_METRICS_PORT]}
+    assert targets == {
+        "peakgate-server": [SERVER_HTTP_PORT],
+        "peakgate-agent": [AGENT_METRICS_PORT],
+        "peakgate-gate": [GATE_METRICS_PORT],
+    }
 
 
 def expressions() -> list[str]:
@@ -107,11 +111,11 @@ def test_the_image_opens_the_promised_ports() -> None:
     assert [arguments.split() for word, arguments in instructions() if word == "EXPOSE"] == [[str(GRPC_PORT), str(SERVER_HTTP_PORT)]]
 
 
-@pytest.mark.parametrize("unit", ["peakgate-server.service", "peakgate-agent.service"])
+@pytest.mark.parametrize("unit", ["peakgate-server.service", "peakgate-agent.service", "peakgate-gate.service"])
 def test_a_systemd_unit_starts_the_command(unit: str) -> None:
     """The unit runs the one console script and restarts it when it fails."""
     text = (ROOT / "deploy/systemd" / unit).read_text()
-    verb = {"peakgate-server.service": "serve", "peakgate-agent.service": "agent"}[unit]
+    verb = {"server": "serve", "agent": "agent", "gate": "gate"}[unit.removeprefix("peakgate-").removesuffix(".service")]
     assert re.search(rf"^ExecStart=\S*peakgate {verb}\b", text, re.MULTILINE)
     assert re.search(r"^Restart=(on-failure|always)$", text, re.MULTILINE)
     assert re.search(r"^\[Install\]$", text, re.MULTILINE)

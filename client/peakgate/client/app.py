@@ -22,8 +22,13 @@ VERBS = (
     "schema",
     "serve",
     "agent",
+    "gate",
     "doctor",
     "db",
+    "slurm",
+    "sbatch",
+    "srun",
+    "salloc",
 )
 """Each is a module of `commands`, and in it the function or the group of that name."""
 

@@ -13,7 +13,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from queue import Queue
 from threading import Thread
@@ -24,6 +24,12 @@ import grpc
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
 from peakgate.v1.calibration_report_pb2 import ReportCalibrationRequest, ReportCalibrationResponse
 from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceStub
+from peakgate.v1.calibration_simulation_pb2 import (
+    ExportHistoryRequest,
+    PastAttempt,
+    SimulateCalibrationRequest,
+    SimulateCalibrationResponse,
+)
 from peakgate.v1.catalog_service_pb2 import (
     GetJobSchemaRequest,
     ListDefaultsRequest,
@@ -45,8 +51,9 @@ from peakgate.v1.prediction_service_pb2 import (
     SuggestResponse,
 )
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
-from peakgate.v1.telemetry_service_pb2 import ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
+from peakgate.v1.telemetry_service_pb2 import ListCardsRequest, NodeCard, ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
+from peakgate.v1.times import timestamp
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 PREDICT_TIMEOUT_SECONDS = 2.0
@@ -57,6 +64,8 @@ CALL_TIMEOUT_SECONDS = 15.0
 
 REPORT_TIMEOUT_SECONDS = 120.0
 """An audit reads every attempt of its time: 100,000 take some seconds."""
+SIMULATION_TIMEOUT_SECONDS = 3600.0
+"""A hundred thousand attempts under ten policies take some minutes; who waits no longer ends the work."""
 
 EMBEDDED_TIMEOUT_SECONDS = 120.0
 """In the same process a deadline protects nobody; it only ends a call that hangs."""
@@ -225,6 +234,32 @@ class Client:
         """Whether the margin keeps what it promises."""
         return _called(lambda: self._calibration.ReportCalibration(request, timeout=REPORT_TIMEOUT_SECONDS))
 
+    def simulate_calibration(self, messages: Iterable[SimulateCalibrationRequest]) -> SimulateCalibrationResponse:
+        """What each policy would have done with a history."""
+        return _called(lambda: self._calibration.SimulateCalibration(iter(messages), timeout=SIMULATION_TIMEOUT_SECONDS))
+
+    def export_history(self, *, since_seconds: float = 0) -> Iterator[PastAttempt]:
+        """The service's own history, oldest end first."""
+        request = ExportHistoryRequest(page_size=1000, since_time=timestamp(since_seconds))
+        while True:
+            page = _called(lambda: self._calibration.ExportHistory(request, timeout=self._call_timeout_seconds))
+            yield from page.attempts
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    def list_cards(self, *, cluster: str = "") -> list[NodeCard]:
+        """The kinds of card that agents have seen, by cluster, node, name and memory."""
+        found: list[NodeCard] = []
+        token = ""
+        while True:
+            request = ListCardsRequest(cluster=cluster, page_size=1000, page_token=token)
+            page = _called(lambda: self._telemetry.ListCards(request, timeout=self._call_timeout_seconds))  # noqa: B023 - called at once
+            found.extend(page.cards)
+            token = page.next_page_token
+            if not token:
+                return found
+
     def list_models(self) -> ListModelsResponse:
         """Models that a job may name."""
         return _called(lambda: self._catalog.ListModels(ListModelsRequest(), timeout=self._call_timeout_seconds))
@@ -282,8 +317,20 @@ def open_client(server: str | None = None, db: str | None = None) -> Iterator[Cl
         yield client
 
 
+def open_embedded_client() -> AbstractContextManager[Client]:
+    """A client of a service inside this process that keeps nothing, whatever the environment names."""
+    return _open_embedded(None)
+
+
 @contextmanager
 def _open_embedded(database_url: str | None) -> Iterator[Client]:
+    with embedded_target(database_url) as target, grpc.insecure_channel(target, options=_OPTIONS) as channel:
+        yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+
+
+@contextmanager
+def embedded_target(database_url: str | None = None) -> Iterator[str]:
+    """A service inside this process, as the target of a channel. Raises InputError when its packages are not installed."""
     try:
         from peakgate.server.embedded import open_embedded
         from peakgate.server.errors import PeakgateError as ServerError
@@ -293,8 +340,8 @@ def _open_embedded(database_url: str | None) -> Iterator[Client]:
             reason="PACKAGE_MISSING",
         ) from error
     try:
-        with open_embedded(database_url) as target, grpc.insecure_channel(target, options=_OPTIONS) as channel:
-            yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+        with open_embedded(database_url) as target:
+            yield target
     except ServerError as error:  # the database cannot be used
         raise PeakgateError(error.message, code=error.code.name, reason=error.reason) from error
 

@@ -82,7 +82,7 @@ def _take_own(launch: Launch, reading: Reading) -> None:
     own = launch.own
     reading.forget_other_models(own)
     reading.fields |= own.fields
-    reading.own = frozenset(own.fields)
+    reading.own, reading.asides = frozenset(own.fields), own.asides
     if (named := own.fields.get(CONFIG)) is not None and isinstance(named.value, str):
         name_config(named, launch.files, reading)
     reading.warnings = [sentence for sentence in reading.warnings if sentence.partition(":")[0] not in own.fields]

@@ -24,42 +24,43 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from peakgate.v1 import calibration_report_pb2 as peakgate_dot_v1_dot_calibration__report__pb2
+from peakgate.v1 import calibration_simulation_pb2 as peakgate_dot_v1_dot_calibration__simulation__pb2
 from peakgate.v1 import prediction_pb2 as peakgate_dot_v1_dot_prediction__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%peakgate/v1/calibration_service.proto\x12\x0bpeakgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$peakgate/v1/calibration_report.proto\x1a\x1cpeakgate/v1/prediction.proto\"\xa3\x01\n\x0b\x43\x61libration\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cobservations\x18\x04 \x01(\x03\x12-\n\x06groups\x18\x05 \x03(\x0b\x32\x1d.peakgate.v1.CalibrationGroup\"c\n\x10\x43\x61librationGroup\x12\r\n\x05group\x18\x01 \x01(\t\x12\x14\n\x0cobservations\x18\x02 \x01(\x03\x12\x14\n\x0cmargin_ratio\x18\x03 \x01(\x01\x12\x14\n\x0cmedian_ratio\x18\x04 \x01(\x01\"\xe2\x01\n\x16QuarantinedObservation\x12\x12\n\nprediction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x16\n\x0eobserved_bytes\x18\x04 \x01(\x03\x12\x17\n\x0fpredicted_bytes\x18\x05 \x01(\x03\x12\x33\n\x0fquarantine_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\x0bobservation\x18\x07 \x01(\x0b\x32\x18.peakgate.v1.Observation\"(\n\x15GetCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"G\n\x16GetCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"@\n\x17ListCalibrationsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"c\n\x18ListCalibrationsResponse\x12.\n\x0c\x63\x61librations\x18\x01 \x03(\x0b\x32\x18.peakgate.v1.Calibration\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\",\n\x19PromoteCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"K\n\x1aPromoteCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"\x1c\n\x1aRollbackCalibrationRequest\"L\n\x1bRollbackCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\">\n\x15ListQuarantineRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"l\n\x16ListQuarantineResponse\x12\x39\n\x0cobservations\x18\x01 \x03(\x0b\x32#.peakgate.v1.QuarantinedObservation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xe0\x04\n\x12\x43\x61librationService\x12Y\n\x0eGetCalibration\x12\".peakgate.v1.GetCalibrationRequest\x1a#.peakgate.v1.GetCalibrationResponse\x12_\n\x10ListCalibrations\x12$.peakgate.v1.ListCalibrationsRequest\x1a%.peakgate.v1.ListCalibrationsResponse\x12\x65\n\x12PromoteCalibration\x12&.peakgate.v1.PromoteCalibrationRequest\x1a\'.peakgate.v1.PromoteCalibrationResponse\x12h\n\x13RollbackCalibration\x12\'.peakgate.v1.RollbackCalibrationRequest\x1a(.peakgate.v1.RollbackCalibrationResponse\x12Y\n\x0eListQuarantine\x12\".peakgate.v1.ListQuarantineRequest\x1a#.peakgate.v1.ListQuarantineResponse\x12\x62\n\x11ReportCalibration\x12%.peakgate.v1.ReportCalibrationRequest\x1a&.peakgate.v1.ReportCalibrationResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%peakgate/v1/calibration_service.proto\x12\x0bpeakgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$peakgate/v1/calibration_report.proto\x1a(peakgate/v1/calibration_simulation.proto\x1a\x1cpeakgate/v1/prediction.proto\"\xa3\x01\n\x0b\x43\x61libration\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cobservations\x18\x04 \x01(\x03\x12-\n\x06groups\x18\x05 \x03(\x0b\x32\x1d.peakgate.v1.CalibrationGroup\"c\n\x10\x43\x61librationGroup\x12\r\n\x05group\x18\x01 \x01(\t\x12\x14\n\x0cobservations\x18\x02 \x01(\x03\x12\x14\n\x0cmargin_ratio\x18\x03 \x01(\x01\x12\x14\n\x0cmedian_ratio\x18\x04 \x01(\x01\"\xe2\x01\n\x16QuarantinedObservation\x12\x12\n\nprediction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x16\n\x0eobserved_bytes\x18\x04 \x01(\x03\x12\x17\n\x0fpredicted_bytes\x18\x05 \x01(\x03\x12\x33\n\x0fquarantine_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\x0bobservation\x18\x07 \x01(\x0b\x32\x18.peakgate.v1.Observation\"(\n\x15GetCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"G\n\x16GetCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"@\n\x17ListCalibrationsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"c\n\x18ListCalibrationsResponse\x12.\n\x0c\x63\x61librations\x18\x01 \x03(\x0b\x32\x18.peakgate.v1.Calibration\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\",\n\x19PromoteCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"K\n\x1aPromoteCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"\x1c\n\x1aRollbackCalibrationRequest\"L\n\x1bRollbackCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\">\n\x15ListQuarantineRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"l\n\x16ListQuarantineResponse\x12\x39\n\x0cobservations\x18\x01 \x03(\x0b\x32#.peakgate.v1.QuarantinedObservation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xa4\x06\n\x12\x43\x61librationService\x12Y\n\x0eGetCalibration\x12\".peakgate.v1.GetCalibrationRequest\x1a#.peakgate.v1.GetCalibrationResponse\x12_\n\x10ListCalibrations\x12$.peakgate.v1.ListCalibrationsRequest\x1a%.peakgate.v1.ListCalibrationsResponse\x12\x65\n\x12PromoteCalibration\x12&.peakgate.v1.PromoteCalibrationRequest\x1a\'.peakgate.v1.PromoteCalibrationResponse\x12h\n\x13RollbackCalibration\x12\'.peakgate.v1.RollbackCalibrationRequest\x1a(.peakgate.v1.RollbackCalibrationResponse\x12Y\n\x0eListQuarantine\x12\".peakgate.v1.ListQuarantineRequest\x1a#.peakgate.v1.ListQuarantineResponse\x12\x62\n\x11ReportCalibration\x12%.peakgate.v1.ReportCalibrationRequest\x1a&.peakgate.v1.ReportCalibrationResponse\x12j\n\x13SimulateCalibration\x12\'.peakgate.v1.SimulateCalibrationRequest\x1a(.peakgate.v1.SimulateCalibrationResponse(\x01\x12V\n\rExportHistory\x12!.peakgate.v1.ExportHistoryRequest\x1a\".peakgate.v1.ExportHistoryResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'peakgate.v1.calibration_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CALIBRATION']._serialized_start=156
-  _globals['_CALIBRATION']._serialized_end=319
-  _globals['_CALIBRATIONGROUP']._serialized_start=321
-  _globals['_CALIBRATIONGROUP']._serialized_end=420
-  _globals['_QUARANTINEDOBSERVATION']._serialized_start=423
-  _globals['_QUARANTINEDOBSERVATION']._serialized_end=649
-  _globals['_GETCALIBRATIONREQUEST']._serialized_start=651
-  _globals['_GETCALIBRATIONREQUEST']._serialized_end=691
-  _globals['_GETCALIBRATIONRESPONSE']._serialized_start=693
-  _globals['_GETCALIBRATIONRESPONSE']._serialized_end=764
-  _globals['_LISTCALIBRATIONSREQUEST']._serialized_start=766
-  _globals['_LISTCALIBRATIONSREQUEST']._serialized_end=830
-  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_start=832
-  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_end=931
-  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_start=933
-  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_end=977
-  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_start=979
-  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_end=1054
-  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_start=1056
-  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_end=1084
-  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_start=1086
-  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_end=1162
-  _globals['_LISTQUARANTINEREQUEST']._serialized_start=1164
-  _globals['_LISTQUARANTINEREQUEST']._serialized_end=1226
-  _globals['_LISTQUARANTINERESPONSE']._serialized_start=1228
-  _globals['_LISTQUARANTINERESPONSE']._serialized_end=1336
-  _globals['_CALIBRATIONSERVICE']._serialized_start=1339
-  _globals['_CALIBRATIONSERVICE']._serialized_end=1947
+  _globals['_CALIBRATION']._serialized_start=198
+  _globals['_CALIBRATION']._serialized_end=361
+  _globals['_CALIBRATIONGROUP']._serialized_start=363
+  _globals['_CALIBRATIONGROUP']._serialized_end=462
+  _globals['_QUARANTINEDOBSERVATION']._serialized_start=465
+  _globals['_QUARANTINEDOBSERVATION']._serialized_end=691
+  _globals['_GETCALIBRATIONREQUEST']._serialized_start=693
+  _globals['_GETCALIBRATIONREQUEST']._serialized_end=733
+  _globals['_GETCALIBRATIONRESPONSE']._serialized_start=735
+  _globals['_GETCALIBRATIONRESPONSE']._serialized_end=806
+  _globals['_LISTCALIBRATIONSREQUEST']._serialized_start=808
+  _globals['_LISTCALIBRATIONSREQUEST']._serialized_end=872
+  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_start=874
+  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_end=973
+  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_start=975
+  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_end=1019
+  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_start=1021
+  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_end=1096
+  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_start=1098
+  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_end=1126
+  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_start=1128
+  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_end=1204
+  _globals['_LISTQUARANTINEREQUEST']._serialized_start=1206
+  _globals['_LISTQUARANTINEREQUEST']._serialized_end=1268
+  _globals['_LISTQUARANTINERESPONSE']._serialized_start=1270
+  _globals['_LISTQUARANTINERESPONSE']._serialized_end=1378
+  _globals['_CALIBRATIONSERVICE']._serialized_start=1381
+  _globals['_CALIBRATIONSERVICE']._serialized_end=2185
 # @@protoc_insertion_point(module_scope)

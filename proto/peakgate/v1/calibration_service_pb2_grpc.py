@@ -5,6 +5,7 @@ import warnings
 
 from peakgate.v1 import calibration_report_pb2 as peakgate_dot_v1_dot_calibration__report__pb2
 from peakgate.v1 import calibration_service_pb2 as peakgate_dot_v1_dot_calibration__service__pb2
+from peakgate.v1 import calibration_simulation_pb2 as peakgate_dot_v1_dot_calibration__simulation__pb2
 
 GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
@@ -66,6 +67,16 @@ class CalibrationServiceStub(object):
                 request_serializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationRequest.SerializeToString,
                 response_deserializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationResponse.FromString,
                 _registered_method=True)
+        self.SimulateCalibration = channel.stream_unary(
+                '/peakgate.v1.CalibrationService/SimulateCalibration',
+                request_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationResponse.FromString,
+                _registered_method=True)
+        self.ExportHistory = channel.unary_unary(
+                '/peakgate.v1.CalibrationService/ExportHistory',
+                request_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.FromString,
+                _registered_method=True)
 
 
 class CalibrationServiceServicer(object):
@@ -114,6 +125,20 @@ class CalibrationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SimulateCalibration(self, request_iterator, context):
+        """Replays a history and says what each policy would have done with it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportHistory(self, request, context):
+        """The service's own history, as SimulateCalibration takes it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CalibrationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -146,6 +171,16 @@ def add_CalibrationServiceServicer_to_server(servicer, server):
                     servicer.ReportCalibration,
                     request_deserializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationRequest.FromString,
                     response_serializer=peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationResponse.SerializeToString,
+            ),
+            'SimulateCalibration': grpc.stream_unary_rpc_method_handler(
+                    servicer.SimulateCalibration,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationResponse.SerializeToString,
+            ),
+            'ExportHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExportHistory,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -311,6 +346,60 @@ class CalibrationService(object):
             '/peakgate.v1.CalibrationService/ReportCalibration',
             peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationRequest.SerializeToString,
             peakgate_dot_v1_dot_calibration__report__pb2.ReportCalibrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SimulateCalibration(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/peakgate.v1.CalibrationService/SimulateCalibration',
+            peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__simulation__pb2.SimulateCalibrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peakgate.v1.CalibrationService/ExportHistory',
+            peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from grpc import aio as _aio
 from peakgate.v1 import calibration_report_pb2 as _calibration_report_pb2
 from peakgate.v1 import calibration_service_pb2 as _calibration_service_pb2
+from peakgate.v1 import calibration_simulation_pb2 as _calibration_simulation_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -46,6 +47,10 @@ class CalibrationServiceStub:
     """Observations that were kept out, each with its reason."""
     ReportCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_report_pb2.ReportCalibrationRequest, _calibration_report_pb2.ReportCalibrationResponse]
     """Whether the margin keeps what it promises."""
+    SimulateCalibration: _grpc.StreamUnaryMultiCallable[_calibration_simulation_pb2.SimulateCalibrationRequest, _calibration_simulation_pb2.SimulateCalibrationResponse]
+    """Replays a history and says what each policy would have done with it."""
+    ExportHistory: _grpc.UnaryUnaryMultiCallable[_calibration_simulation_pb2.ExportHistoryRequest, _calibration_simulation_pb2.ExportHistoryResponse]
+    """The service's own history, as SimulateCalibration takes it."""
 
 @_typing.type_check_only
 class CalibrationServiceAsyncStub(CalibrationServiceStub):
@@ -64,6 +69,10 @@ class CalibrationServiceAsyncStub(CalibrationServiceStub):
     """Observations that were kept out, each with its reason."""
     ReportCalibration: _aio.UnaryUnaryMultiCallable[_calibration_report_pb2.ReportCalibrationRequest, _calibration_report_pb2.ReportCalibrationResponse]  # type: ignore[assignment]
     """Whether the margin keeps what it promises."""
+    SimulateCalibration: _aio.StreamUnaryMultiCallable[_calibration_simulation_pb2.SimulateCalibrationRequest, _calibration_simulation_pb2.SimulateCalibrationResponse]  # type: ignore[assignment]
+    """Replays a history and says what each policy would have done with it."""
+    ExportHistory: _aio.UnaryUnaryMultiCallable[_calibration_simulation_pb2.ExportHistoryRequest, _calibration_simulation_pb2.ExportHistoryResponse]  # type: ignore[assignment]
+    """The service's own history, as SimulateCalibration takes it."""
 
 class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
     """Versions of the calibration and rows kept out of it."""
@@ -115,5 +124,21 @@ class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_calibration_report_pb2.ReportCalibrationResponse, _abc.Awaitable[_calibration_report_pb2.ReportCalibrationResponse]]:
         """Whether the margin keeps what it promises."""
+
+    @_abc_1.abstractmethod
+    def SimulateCalibration(
+        self,
+        request_iterator: _MaybeAsyncIterator[_calibration_simulation_pb2.SimulateCalibrationRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_simulation_pb2.SimulateCalibrationResponse, _abc.Awaitable[_calibration_simulation_pb2.SimulateCalibrationResponse]]:
+        """Replays a history and says what each policy would have done with it."""
+
+    @_abc_1.abstractmethod
+    def ExportHistory(
+        self,
+        request: _calibration_simulation_pb2.ExportHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_simulation_pb2.ExportHistoryResponse, _abc.Awaitable[_calibration_simulation_pb2.ExportHistoryResponse]]:
+        """The service's own history, as SimulateCalibration takes it."""
 
 def add_CalibrationServiceServicer_to_server(servicer: CalibrationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 
 import grpc
 
@@ -15,10 +16,12 @@ from peakgate.server.judge import Judge
 from peakgate.server.learning import Learner
 from peakgate.server.observed import observation_message
 from peakgate.server.pages import make_token, page_size, read_token
+from peakgate.server.simulation.calls import Simulations
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import CalibrationRow, ObservationRow
 from peakgate.v1 import calibration_report_pb2 as report_pb
 from peakgate.v1 import calibration_service_pb2 as pb
+from peakgate.v1 import calibration_simulation_pb2 as simulation_pb
 from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceServicer
 
 Context = grpc.aio.ServicerContext[object, object]
@@ -33,6 +36,7 @@ class CalibrationService(CalibrationServiceServicer):
         self._learner = learner
         self._clock = clock
         self._reporting = asyncio.Lock()  # one at a time: each reads every attempt of its time
+        self._simulations = Simulations(judge, store, clock=clock)
 
     async def GetCalibration(self, request: pb.GetCalibrationRequest, context: Context) -> pb.GetCalibrationResponse:
         """One version; without a name the active one."""
@@ -79,6 +83,16 @@ class CalibrationService(CalibrationServiceServicer):
         window, snapshot, coverage = window_of(request, now_us=self._clock()), self._judge.snapshot, self._judge.policy.coverage
         async with self._reporting:
             return await asyncio.to_thread(report, self._store, snapshot, window, coverage=coverage, with_users=request.users)
+
+    async def SimulateCalibration(
+        self, request_iterator: AsyncIterator[simulation_pb.SimulateCalibrationRequest], context: Context
+    ) -> simulation_pb.SimulateCalibrationResponse:
+        """What each policy would have done with a history."""
+        return await self._simulations.simulate(request_iterator)
+
+    async def ExportHistory(self, request: simulation_pb.ExportHistoryRequest, context: Context) -> simulation_pb.ExportHistoryResponse:
+        """The service's own history, oldest end first."""
+        return await self._simulations.export(request)
 
     async def _active(self) -> pb.Calibration:
         row = await asyncio.to_thread(self._store.active_calibration)

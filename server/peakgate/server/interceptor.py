@@ -55,6 +55,12 @@ class Guard(grpc.aio.ServerInterceptor):
                 request_deserializer=handler.request_deserializer,
                 response_serializer=handler.response_serializer,
             )
+        if handler.stream_unary is not None:
+            return grpc.stream_unary_rpc_method_handler(
+                self._unary(name, cast("Unary", handler.stream_unary)),
+                request_deserializer=handler.request_deserializer,
+                response_serializer=handler.response_serializer,
+            )
         stream = self._stream(name, cast("Stream", handler.stream_stream))
         return grpc.stream_stream_rpc_method_handler(
             stream,

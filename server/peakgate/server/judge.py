@@ -100,12 +100,12 @@ class Judge:
             self._cache.move_to_end(key)
         return judged
 
-    def judge(self, job_bytes: bytes, user: str = "", *, replay: bool = False) -> Judged:
-        """The answer to a job of a user. Raises PeakgateError when it cannot be judged."""
+    def judge(self, job_bytes: bytes, user: str = "", *, replay: bool = False, brief: bool = False) -> Judged:
+        """The answer to a job of a user; a brief one searches for no suggestion. Raises PeakgateError when it cannot be judged."""
         assessor = self._assessor
         message = TrainingJob.FromString(job_bytes)
         own = replace(assessor, user=_known(user, assessor))
-        response, assessment, decision, _ = self._answer(self._job(message), own, replay=replay)
+        response, assessment, decision, _ = self._answer(self._job(message), own, replay=replay, brief=brief)
         content = _content(response, assessment, job_bytes, message.name, self.memory.version)
         return Judged(
             answer=response,
@@ -170,13 +170,15 @@ class Judge:
         return job
 
     def _answer(
-        self, job: Job, assessor: Assessor, *, replay: bool = False, wishes: Wishes | None = None
+        self, job: Job, assessor: Assessor, *, replay: bool = False, wishes: Wishes | None = None, brief: bool = False
     ) -> tuple[PredictResponse, Assessment, Decision, Counsel]:
         """The answer with what is advised: unasked, or under `wishes` when suggestions are asked for."""
         try:
             assessment = assessor.assess(job, replay=replay)
             decision = decide(job, assessment, assessor)
-            if wishes is None:
+            if brief:
+                counsel = Counsel()
+            elif wishes is None:
                 counsel = _wanted_advice(job, assessment, decision, assessor)
             else:
                 counsel = advise(job, assessment, assessor, decision.deciding, wishes=wishes, thorough=True)
@@ -185,7 +187,7 @@ class Judge:
         response = answer.build_answer(
             assessment,
             decision,
-            counsel.advice,
+            None if brief else counsel.advice,
             predict_notes(job, assessment),
             calibration_version=assessor.snapshot.version,
         )

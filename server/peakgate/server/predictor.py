@@ -77,6 +77,7 @@ class Predictor:
         self._seen = seen if seen is not None else SeenRequests()
         self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # a lock lives as long as a call holds it
         self._judging = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
+        self._glancing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="glance")
         self._advising = ThreadPoolExecutor(max_workers=1, thread_name_prefix="advise")  # a search does not hold up Predict
         self._hits = metrics.series("peakgate_answers_cached_total")
         self._verdicts = {
@@ -91,7 +92,7 @@ class Predictor:
 
     def close(self) -> None:
         """Ends the threads that judge and advise."""
-        for pool in (self._judging, self._advising):
+        for pool in (self._judging, self._glancing, self._advising):
             pool.shutdown(wait=False, cancel_futures=True)
 
     async def predict(self, request: pb.PredictRequest, *, caller: str = GRPC) -> PredictResponse:
@@ -107,10 +108,10 @@ class Predictor:
         if request.replay:
             return self._unkept(await self._replayed(job_bytes, request.user), request)
         if not self._store.keeps or request.validate_only:
-            return self._unkept(await self._judged(job_bytes, request.user), request)
+            return self._unkept(await self._judged(job_bytes, request.user, brief=request.brief), request)
         if request.request_id:
             return await self._predict_once(request, job_bytes)
-        return await self._stored(await self._judged(job_bytes, request.user), request)
+        return await self._stored(await self._judged(job_bytes, request.user, brief=request.brief), request)
 
     async def refused(self, job: TrainingJob, known: tuple[FieldError, ...]) -> PeakgateError:
         """One error that names the bad fields of a document and of the job that could be read from it."""
@@ -178,11 +179,15 @@ class Predictor:
         token = make_token(kind, last.created_us, last.prediction) if last is not None else ""
         return pb.ListPredictionsResponse(predictions=[_summary(row) for row in rows[:size]], next_page_token=token)
 
-    async def _judged(self, job_bytes: bytes, user: str) -> Judged:
+    async def _judged(self, job_bytes: bytes, user: str, *, brief: bool = False) -> Judged:
+        """The answer; a brief one that was not computed before takes a thread of its own, behind no search for suggestions."""
         judged = self._judge.cached(job_bytes, user)
         if judged is not None:
             self._hits.add()
             return judged
+        if brief:
+            glance = partial(self._judge.judge, job_bytes, user, brief=True)
+            return await asyncio.get_running_loop().run_in_executor(self._glancing, glance)
         judged = await asyncio.get_running_loop().run_in_executor(self._judging, self._judge.judge, job_bytes, user)
         self._judge.remember(job_bytes, judged, user)
         return judged
@@ -246,7 +251,7 @@ class Predictor:
     async def _once(self, request: pb.PredictRequest, job_bytes: bytes, digest: str) -> PredictResponse:
         known, warnings = await self._answered(request.request_id)
         if known is None:
-            answer = await self._stored(await self._judged(job_bytes, request.user), request, digest=digest)
+            answer = await self._stored(await self._judged(job_bytes, request.user, brief=request.brief), request, digest=digest)
             self._seen.add(request.request_id)
             answer.warnings.extend(warnings)
             return answer
@@ -270,7 +275,7 @@ class Predictor:
 
     async def _again(self, row: PredictionRow, *, brief: bool) -> PredictResponse:
         """The stored answer; its timeline, which is not stored, is computed again."""
-        judged = await self._judged(row.content.job, row.user)
+        judged = await self._judged(row.content.job, row.user, brief=brief)
         if judged.content.answer == row.content.answer:
             answer = self._counted(judged, brief=brief)
         else:

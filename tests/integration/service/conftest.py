@@ -21,7 +21,7 @@ from tests.postgres import Cluster
 from peakgate.server.core import Core
 from peakgate.server.exposition import PrometheusMetrics
 from peakgate.server.logs import QuietLogger
-from peakgate.server.memory import memory_model
+from peakgate.server.memory import MemoryModel, memory_model
 from peakgate.server.policy import Policy
 from peakgate.server.requests import SeenRequests
 from peakgate.server.store.sql import open_store
@@ -95,10 +95,11 @@ def database(new_database: NewDatabase) -> Database:
 
 
 @asynccontextmanager
-async def _start(database: Database) -> AsyncIterator[Service]:
+async def _start(database: Database, memory: MemoryModel | None = None) -> AsyncIterator[Service]:
     store = open_store(database.url)
     metrics = PrometheusMetrics()
-    core = Core(memory_model(), store, policy=Policy(), metrics=metrics, log=QuietLogger(), seen=SeenRequests(store.request_ids()))
+    model = memory if memory is not None else memory_model()
+    core = Core(model, store, policy=Policy(), metrics=metrics, log=QuietLogger(), seen=SeenRequests(store.request_ids()))
     server = core.build_server()
     target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await core.start()
@@ -120,7 +121,7 @@ async def _start(database: Database) -> AsyncIterator[Service]:
 @pytest.fixture
 def start_service(database: Database) -> StartService:
     """Starts a service on the test's own database; several share it."""
-    return lambda: _start(database)
+    return lambda *, memory=None: _start(database, memory)
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ def after(bad: list[Observation]) -> float:
         ([an_observation(4), an_observation(0.001)], 0.0),  # nonsense
         ([an_observation(40 * MIB_FOR_MB), an_observation(40 / MIB_FOR_MB)], 0.6),  # MB for MiB, which looks like a job
         ([an_observation(41.94 * 1000), an_observation(0.04)], 0.0),  # MB for GB
+        ([an_observation(40 * 1024), an_observation(40 / 1024)], 0.0),  # KiB for bytes, and the other way round
         ([replace(an_observation(), lower_bytes=-5), replace(an_observation(), upper_bytes=1)], 0.0),
         ([an_observation(12, exact=False)], 0.1),  # out of memory for another reason: censored
         ([an_observation(38, exact=False)], 0.25),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from peakgate.client.commands.calibration_history import export, simulate
 from peakgate.client.options import Database, Output, OutputForm, Server
 
 if TYPE_CHECKING:  # every verb's module is imported to be listed
@@ -16,6 +17,8 @@ if TYPE_CHECKING:  # every verb's module is imported to be listed
 calibration = typer.Typer(no_args_is_help=True, help="What the margin learns from.")
 imports = typer.Typer(no_args_is_help=True, help="Takes in peaks that other tools recorded, in the lowest class of confidence.")
 calibration.add_typer(imports, name="import")
+calibration.command()(simulate)
+calibration.command()(export)
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="Output of sacct --json or sacct -P; - for standard input.")]
 Url = Annotated[str, typer.Argument(metavar="URL", help="Address of the Prometheus, such as http://prometheus:9090.")]

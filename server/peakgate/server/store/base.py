@@ -13,9 +13,12 @@ from peakgate.server.store.records import (
     CalibrationRow,
     Complete,
     EventRow,
+    NodeCardRow,
     ObservationRow,
+    PastRow,
     PeakRow,
     PhasePeakRow,
+    Place,
     PredictionRow,
     RecentRow,
     Silence,
@@ -79,6 +82,9 @@ class Store(Protocol):
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""
 
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """The kinds of card that were seen, by cluster, node, name and memory. `cluster`: only this one; empty: all."""
+
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
 
@@ -111,3 +117,6 @@ class Store(Protocol):
 
     def audit(self, window: AuditWindow) -> AbstractContextManager[Audit]:
         """What ended in a window, as it stands at one moment."""
+
+    def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
+        """Ended attempts with their jobs from `since_us` on, in the order of their ends, behind a place."""

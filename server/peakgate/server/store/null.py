@@ -14,9 +14,12 @@ from peakgate.server.store.records import (
     CalibrationRow,
     Complete,
     EventRow,
+    NodeCardRow,
     ObservationRow,
+    PastRow,
     PeakRow,
     PhasePeakRow,
+    Place,
     PredictionRow,
     RecentRow,
     Silence,
@@ -86,6 +89,10 @@ class NullStore:
         """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
         raise _keeps_nothing()
 
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """None."""
+        return ()
+
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """None."""
         return ()
@@ -128,6 +135,10 @@ class NullStore:
     def audit(self, window: AuditWindow) -> AbstractContextManager[NoAudit]:
         """Nothing ended."""
         return nullcontext(NoAudit())
+
+    def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
+        """None."""
+        return ()
 
 
 def _keeps_nothing() -> PeakgateError:

@@ -176,6 +176,18 @@ class PeakRow:
     xid: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class NodeCardRow:
+    """Cards of one kind in one node. `cards`: how many different ones were seen."""
+
+    cluster: str
+    node: str
+    gpu_name: str
+    total_bytes: int
+    cards: int
+    seen_us: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhasePeakRow:
     """The caching allocator's peaks of one process in one phase. All but the two figures are the key."""
@@ -285,3 +297,28 @@ class CalibrationRow:
     """One line for a person."""
     trial: str = ""
     """What a shadow version has shown so far, as JSON."""
+
+
+Place = tuple[int, str, str, int]
+"""Of an attempt in a history: its end in microseconds, its prediction, job and restart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRow:
+    """An attempt that has ended, with the job as it was submitted. `body`: what the calibration was told, as text; empty: nothing."""
+
+    prediction: str
+    job: str
+    restart: int
+    created_us: int
+    finished_us: int
+    observed_bytes: int
+    longest_sequence: int
+    reason: str
+    body: str
+    job_body: bytes
+
+    @property
+    def place(self) -> Place:
+        """Where the next page goes on."""
+        return self.finished_us, self.prediction, self.job, self.restart

@@ -7,7 +7,20 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, select
 
-from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, predictions, retention, silence, tries
+from peakgate.server.store import (
+    attempts,
+    calibrations,
+    ended,
+    events,
+    merging,
+    node_cards,
+    observations,
+    past,
+    predictions,
+    retention,
+    silence,
+    tries,
+)
 from peakgate.server.store.audit_records import AuditWindow
 from peakgate.server.store.audits import SqlAudit
 from peakgate.server.store.records import (
@@ -16,9 +29,12 @@ from peakgate.server.store.records import (
     CalibrationRow,
     Complete,
     EventRow,
+    NodeCardRow,
     ObservationRow,
+    PastRow,
     PeakRow,
     PhasePeakRow,
+    Place,
     PredictionRow,
     RecentRow,
     Silence,
@@ -113,6 +129,11 @@ class SqlStore:
         with self._sessions.writing() as connection:
             events.add(connection, event)
 
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """The kinds of card that were seen, by cluster, node, name and memory. `cluster`: only this one; empty: all."""
+        with self._sessions.reading() as connection:
+            return node_cards.page(connection, limit=limit, after=after, cluster=cluster)
+
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
         with self._sessions.reading() as connection:
@@ -165,6 +186,11 @@ class SqlStore:
         """Observations that were kept out, newest first."""
         with self._sessions.reading() as connection:
             return calibrations.kept_out(connection, limit=limit, offset=offset)
+
+    def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
+        """Ended attempts with their jobs from `since_us` on, in the order of their ends, behind a place."""
+        with self._sessions.reading() as connection:
+            return past.page(connection, since_us=since_us, after=after, limit=limit)
 
     @contextmanager
     def audit(self, window: AuditWindow) -> Iterator[SqlAudit]:

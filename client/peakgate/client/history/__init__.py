@@ -1,0 +1,1 @@
+"""A site's past as a file: JSON Lines, one attempt of a job each."""

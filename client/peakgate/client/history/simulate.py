@@ -1,0 +1,61 @@
+"""A history sent to the service, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from peakgate.client.connect import Client
+from peakgate.client.errors import InputError
+from peakgate.client.history.read import BadLine
+from peakgate.v1.calibration_simulation_pb2 import (
+    PastAttempt,
+    RefusedAttempt,
+    SimulateCalibrationRequest,
+    SimulateCalibrationResponse,
+    SimulationSettings,
+)
+
+MESSAGE_BYTES = 1 << 18
+"""Of attempts that go into one message, well below what the service takes."""
+
+
+@dataclass(slots=True)
+class Sender:
+    """Messages of a history; what is no attempt stays here."""
+
+    settings: SimulationSettings
+    bad: list[BadLine] = field(default_factory=list)
+    sent: int = 0
+
+    def messages(self, lines: Iterable[PastAttempt | BadLine]) -> Iterator[SimulateCalibrationRequest]:
+        """The settings, then the attempts in pieces."""
+        message, size_bytes = SimulateCalibrationRequest(settings=self.settings), 0
+        for each in lines:
+            if isinstance(each, BadLine):
+                self.bad.append(each)
+                continue
+            self.sent += 1
+            message.attempts.append(each)
+            size_bytes += each.ByteSize()
+            if size_bytes > MESSAGE_BYTES:
+                yield message
+                message, size_bytes = SimulateCalibrationRequest(), 0
+        yield message
+
+
+def simulate(client: Client, settings: SimulationSettings, lines: Iterable[PastAttempt | BadLine]) -> SimulateCalibrationResponse:
+    """The service's answer, with the lines that were no attempts among the refused ones. Raises InputError when none is one."""
+    sender = Sender(settings)
+    messages = list(sender.messages(lines))  # read here: what gRPC's own thread raised would be lost
+    if not sender.sent and sender.bad:
+        first = sender.bad[0]
+        raise InputError(
+            f"none of the {len(sender.bad)} lines is an attempt; line {first.line}: {first.message}", reason="HISTORY_UNUSABLE"
+        )
+    response = client.simulate_calibration(messages)
+    for bad in sender.bad:
+        response.refused.append(RefusedAttempt(line=bad.line, reason=bad.reason, message=bad.message))
+    response.refused.sort(key=lambda each: (each.line, each.attempt))
+    response.refused_attempts += len(sender.bad)
+    return response

@@ -1,0 +1,1 @@
+"""What each policy would have done with a site's own past."""
