@@ -52,7 +52,7 @@ METRICS: tuple[Metric, ...] = (
         kind=COUNTER,
         name="peakgate_agent_dropped_total",
         help="Rows and events that were dropped, by reason.",
-        labels=(Label(name="reason", bounded_by="the service's words for refused rows, and the spool's own two"),),
+        labels=(Label(name="reason", bounded_by="service's words for refused rows, and the spool's own two"),),
     ),
     Metric(
         kind=COUNTER,
