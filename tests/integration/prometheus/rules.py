@@ -19,9 +19,14 @@ def rules(kind: str) -> dict[str, dict[str, Any]]:
     return {rule[kind]: rule for group in groups for rule in group["rules"] if kind in rule}
 
 
-def promtool_file() -> dict[str, object]:
-    """All cases in the form of `promtool test rules`."""
-    return {"rule_files": [str(path) for path in FILES], "evaluation_interval": "1m", "tests": [*_alert_tests(), *_record_tests()]}
+def promtool_files() -> list[dict[str, object]]:
+    """All cases in the form of `promtool test rules`: a file for each interval at which rules are evaluated."""
+    found: dict[str, list[dict[str, object]]] = {}
+    for test in (*_alert_tests(), *_record_tests()):
+        found.setdefault(str(test["interval"]), []).append(test)
+    return [
+        {"rule_files": [str(path) for path in FILES], "evaluation_interval": interval, "tests": tests} for interval, tests in found.items()
+    ]
 
 
 def _alert_tests() -> Iterator[dict[str, object]]:
@@ -34,7 +39,7 @@ def _alert_tests() -> Iterator[dict[str, object]]:
         }
         moments = ((case["quiet_at"], []), (case["fires_at"], [fired]))
         yield {
-            "interval": "1m",
+            "interval": case.get("interval", "1m"),
             "input_series": _series(case),
             "alert_rule_test": [{"eval_time": at, "alertname": case["alert"], "exp_alerts": alerts} for at, alerts in moments],
         }

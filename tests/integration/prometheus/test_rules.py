@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.integration.prometheus.rules import CASES, FILES, ROOT, promtool_file, rules
+from tests.integration.prometheus.rules import CASES, FILES, ROOT, promtool_files, rules
 
 SEVERITIES = {"page", "warning", "info"}
 PAGES = {"PeakgatePredictionsLost": "lost", "PeakgateKueueDown": "queue"}
@@ -33,9 +33,10 @@ def test_every_rule_has_a_case() -> None:
 
 def test_the_rules_do_what_their_cases_say(promtool: str, tmp_path: Path) -> None:
     """Each alert is quiet before it fires, and each recorded series has its value."""
-    path = tmp_path / "tests.yml"
-    path.write_text(yaml.safe_dump(promtool_file(), sort_keys=False))
-    done = subprocess.run([promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False)
+    paths = [tmp_path / f"{number}.yml" for number, _ in enumerate(promtool_files())]
+    for path, content in zip(paths, promtool_files(), strict=True):
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+    done = subprocess.run([promtool, "test", "rules", *map(str, paths)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
