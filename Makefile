@@ -36,9 +36,10 @@ $(TRANSFORMERS): $(TORCH)
 	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt transformers accelerate
 	@touch $@
 
-gen: $(READY) ## regenerates the protobuf code and the Grafana dashboard
+gen: $(READY) ## regenerates the protobuf code, the Grafana dashboards and the page of metrics
 	$(BIN)/python proto/generate.py
 	$(BIN)/python deploy/grafana/build.py
+	$(BIN)/python deploy/prometheus/reference.py
 
 lint: $(READY) ## ruff on the code, buf on the API
 	$(BIN)/ruff check $(CODE)

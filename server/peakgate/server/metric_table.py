@@ -34,7 +34,7 @@ METHODS = tuple(
 )
 
 _METHOD = Label(name="method", values=(*METHODS, HTTP_PREDICT))
-_CODE = Label(name="code", values=("OK", *dict.fromkeys(code.name for code in CODES.values()), OTHER))
+_CODE = Label(name="code", values=("OK", *dict.fromkeys(code.name for code in CODES.values())))
 _SOURCE = Label(name="source", values=CALLERS)
 _VERDICT = Label(name="verdict", values=tuple(each.value for each in Verdict))
 _GPU = Label(name="gpu_model", values=GPU_MODELS)
