@@ -69,7 +69,7 @@ def selectors(text: str) -> list[Selector]:
     """What an expression reads. Raises ValueError for text that is no PromQL."""
     return [
         Selector(
-            name=node.name,
+            name=node.name or "",
             matchers=tuple((each.name, _operator(each), each.value) for each in node.matchers.matchers),
             text=node.prettify(),
         )

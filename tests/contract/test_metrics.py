@@ -97,8 +97,9 @@ def test_no_metric_has_two_tables() -> None:
 def known() -> dict[str, dict[str, tuple[str, ...]]]:
     """Metrics, recorded series and those of others -> their labels with the values that are written down."""
     ours = {metric.name: {label.name: label.values for label in metric.labels} for metric in METRICS}
-    others = {name: dict.fromkeys(labels, ()) for name, labels in OTHERS.items()}
-    recorded = {rule["record"]: dict.fromkeys(grouped_by(rule["expr"]) - {"le"}, ()) for rule in rules() if "record" in rule}
+    none: tuple[str, ...] = ()
+    others = {name: dict.fromkeys(labels, none) for name, labels in OTHERS.items()}
+    recorded = {str(rule["record"]): dict.fromkeys(grouped_by(rule["expr"]) - {"le"}, none) for rule in rules() if "record" in rule}
     return ours | others | recorded
 
 
