@@ -37,7 +37,7 @@ def _alert_tests() -> Iterator[dict[str, object]]:
             "exp_labels": {**rule["labels"], **case.get("labels", {})},
             "exp_annotations": {**rule["annotations"], "summary": case["summary"]},
         }
-        moments: tuple[tuple[str, list[dict[str, object]]], ...] = ((case["quiet_at"], []), (case["fires_at"], [fired]))
+        moments: tuple[tuple[str, list[object]], ...] = ((case["quiet_at"], []), (case["fires_at"], [fired]))
         yield {
             "interval": case.get("interval", "1m"),
             "input_series": _series(case),
