@@ -72,8 +72,14 @@ ACCURACY = Dashboard(
                     queries=(("sum by (outcome) (increase(peakgate_rejected_jobs_total[7d]))", "{{outcome}}"),),
                 ),
                 Panel(
-                    title="Shadow",
-                    look_for="What the gate would have done where it only watches, in an hour.",
+                    title="Answers beside a shadow calibration",
+                    look_for="While one is on trial: whether the need fits by the active calibration, which answered, and by the shadow.",
+                    unit="reqps",
+                    queries=((by("active, shadow", "peakgate_shadow_answers_total"), "{{active}}, shadow: {{shadow}}"),),
+                ),
+                Panel(
+                    title="Slurm in shadow",
+                    look_for="What the gate would have said where it only watches, in an hour.",
                     unit="none",
                     queries=((hourly("verdict", "peakgate_gate_decisions_total", '{mode="shadow"}'), "{{verdict}}"),),
                 ),
@@ -90,9 +96,12 @@ ACCURACY = Dashboard(
                 ),
                 Panel(
                     title="Observations",
-                    look_for="Behind the active calibration.",
+                    look_for="Behind the active calibration, and the servers that learn: one at any time.",
                     unit="none",
-                    queries=(("max(peakgate_calibration_observations)", "observations"),),
+                    queries=(
+                        ("max(peakgate_calibration_observations)", "observations"),
+                        ("sum(peakgate_calibration_writer)", "servers that learn"),
+                    ),
                     shape="number",
                 ),
                 Panel(

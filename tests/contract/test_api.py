@@ -24,6 +24,8 @@ CALLS = {
         "ReportCalibration",
         "SimulateCalibration",
         "ExportHistory",
+        "ShadowCalibration",
+        "ReleaseObservation",
     },
     "CatalogService": {"ListModels", "ListGpus", "ListDefaults", "GetJobSchema"},
 }

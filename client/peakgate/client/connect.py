@@ -12,24 +12,18 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from queue import Queue
 from threading import Thread
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import grpc
 
+from peakgate.client.calibrations import Calibrations
+from peakgate.client.calling import called as _called
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
-from peakgate.v1.calibration_report_pb2 import ReportCalibrationRequest, ReportCalibrationResponse
-from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceStub
-from peakgate.v1.calibration_simulation_pb2 import (
-    ExportHistoryRequest,
-    PastAttempt,
-    SimulateCalibrationRequest,
-    SimulateCalibrationResponse,
-)
 from peakgate.v1.catalog_service_pb2 import (
     GetJobSchemaRequest,
     ListDefaultsRequest,
@@ -53,7 +47,6 @@ from peakgate.v1.prediction_service_pb2 import (
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
 from peakgate.v1.telemetry_service_pb2 import ListCardsRequest, NodeCard, ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
-from peakgate.v1.times import timestamp
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 PREDICT_TIMEOUT_SECONDS = 2.0
@@ -62,16 +55,14 @@ PREDICT_TIMEOUT_SECONDS = 2.0
 CALL_TIMEOUT_SECONDS = 15.0
 """Suggest solves a job many times, lists read a database."""
 
-REPORT_TIMEOUT_SECONDS = 120.0
-"""An audit reads every attempt of its time: 100,000 take some seconds."""
-SIMULATION_TIMEOUT_SECONDS = 3600.0
-"""A hundred thousand attempts under ten policies take some minutes; who waits no longer ends the work."""
-
 EMBEDDED_TIMEOUT_SECONDS = 120.0
 """In the same process a deadline protects nobody; it only ends a call that hangs."""
 
 IN_FLIGHT = 16
 """Calls of one batch at a time: enough to hide the round trip, few enough that none waits out its deadline in a queue."""
+
+_ONCE = ("RollbackCalibration", "ShadowCalibration", "ReleaseObservation")
+"""What a repeat would do a second time, or be refused for."""
 
 _RETRY_POLICY = {
     "methodConfig": [
@@ -84,17 +75,17 @@ _RETRY_POLICY = {
                 "backoffMultiplier": 2,
                 "retryableStatusCodes": ["UNAVAILABLE"],
             },
-        }
+        },
+        {"name": [{"service": "peakgate.v1.CalibrationService", "method": each} for each in _ONCE]},
     ]
 }
-"""gRFC A6; repeats are safe because Predict has a request id and the other calls change nothing."""
+"""gRFC A6; repeats are safe because Predict has a request id and the other calls change nothing a second time."""
 
 _OPTIONS = (
     ("grpc.service_config", json.dumps(_RETRY_POLICY)),
     ("grpc.max_receive_message_length", 16 * 2**20),
 )
 
-_Answer = TypeVar("_Answer")
 Outcome: TypeAlias = PredictResponse | PeakgateError
 """What became of one job of a batch."""
 
@@ -128,13 +119,13 @@ class _SourceFault:
 
 
 class Client:
-    """Calls of the prediction and catalogue services over one channel. Every method raises ServiceError."""
+    """Calls of the services over one channel. Every method raises ServiceError."""
 
     def __init__(self, channel: grpc.Channel, *, predict_timeout_seconds: float, call_timeout_seconds: float) -> None:
         self._predictions = PredictionServiceStub(channel)
         self._catalog = CatalogServiceStub(channel)
         self._telemetry = TelemetryServiceStub(channel)
-        self._calibration = CalibrationServiceStub(channel)
+        self.calibrations = Calibrations(channel, timeout_seconds=call_timeout_seconds)
         self._predict_timeout_seconds = predict_timeout_seconds
         self._call_timeout_seconds = call_timeout_seconds
 
@@ -229,24 +220,6 @@ class Client:
     def report_job_event(self, event: ReportJobEventRequest) -> None:
         """Reports the start or the end of a job. A repeat changes nothing."""
         _called(lambda: self._telemetry.ReportJobEvent(event, timeout=self._call_timeout_seconds))
-
-    def report_calibration(self, request: ReportCalibrationRequest) -> ReportCalibrationResponse:
-        """Whether the margin keeps what it promises."""
-        return _called(lambda: self._calibration.ReportCalibration(request, timeout=REPORT_TIMEOUT_SECONDS))
-
-    def simulate_calibration(self, messages: Iterable[SimulateCalibrationRequest]) -> SimulateCalibrationResponse:
-        """What each policy would have done with a history."""
-        return _called(lambda: self._calibration.SimulateCalibration(iter(messages), timeout=SIMULATION_TIMEOUT_SECONDS))
-
-    def export_history(self, *, since_seconds: float = 0) -> Iterator[PastAttempt]:
-        """The service's own history, oldest end first."""
-        request = ExportHistoryRequest(page_size=1000, since_time=timestamp(since_seconds))
-        while True:
-            page = _called(lambda: self._calibration.ExportHistory(request, timeout=self._call_timeout_seconds))
-            yield from page.attempts
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
 
     def list_cards(self, *, cluster: str = "") -> list[NodeCard]:
         """The kinds of card that agents have seen, by cluster, node, name and memory."""
@@ -355,13 +328,6 @@ def _predict_request(job: TrainingJob, *, brief: bool, validate_only: bool, aske
         user=asker.user,
         try_reason=asker.try_reason,
     )
-
-
-def _called(call: Callable[[], _Answer]) -> _Answer:
-    try:
-        return call()
-    except grpc.RpcError as error:
-        raise ServiceError.from_call(error) from error
 
 
 def _finished_error(asked: _Completing) -> InputError:

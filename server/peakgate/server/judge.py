@@ -44,6 +44,8 @@ class Judged:
     ground: Ground
     distrust: tuple[str, ...] = ()
     """Why the calibration was not trusted."""
+    fits: tuple[bool, bool] | None = None
+    """Whether the need fits the card by the active calibration and by the shadow; None without a shadow, or where it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +80,9 @@ class Judge:
         """The calibration that bounds are made with."""
         return self._assessor.snapshot
 
-    def swap(self, snapshot: Snapshot) -> None:
-        """Makes `snapshot` the current one; answers made under an older one are dropped."""
-        self._renew(replace(self._assessor, snapshot=snapshot))
+    def swap(self, snapshot: Snapshot, shadow: Snapshot | None = None) -> None:
+        """Makes `snapshot` the current one, beside a shadow that no answer shows; answers made under an older one are dropped."""
+        self._renew(replace(self._assessor, snapshot=snapshot, shadow=shadow))
 
     def tell(self, told: tuple[str, ...]) -> None:
         """Takes the reasons for distrust that the service counts; answers made under others are dropped."""
@@ -114,6 +116,7 @@ class Judge:
             assessor=assessor,
             ground=decision.ground,
             distrust=assessment.distrust,
+            fits=assessor.fits_by_both(assessment),
         )
 
     def remember(self, job_bytes: bytes, judged: Judged, user: str = "") -> None:

@@ -13,6 +13,7 @@ from peakgate.server.intake import REASONS as PEAK_REASONS
 from peakgate.server.kinds import FRAMEWORKS, GPU_MODELS
 from peakgate.server.learning import LEARNED
 from peakgate.server.observe import REASONS as OBSERVATION_REASONS
+from peakgate.server.predictor import FITS
 from peakgate.server.retention import TABLES
 from peakgate.server.tries import OUTCOMES as TRY_OUTCOMES
 from peakgate.v1 import calibration_service_pb2, catalog_service_pb2, prediction_service_pb2, telemetry_service_pb2
@@ -109,6 +110,13 @@ METRICS: tuple[Metric, ...] = (
         help="Rejected jobs that ran all the same (tries, shadow, warnings), by whether they fitted.",
         labels=(Label(name="outcome", values=(FITTED, OOM, UNKNOWN)),),
     ),
+    Metric(
+        kind=COUNTER,
+        name="peakgate_shadow_answers_total",
+        help="Answers while a shadow is on trial, by what the active calibration says of the need and what the shadow would.",
+        labels=(Label(name="active", values=tuple(FITS.values())), Label(name="shadow", values=tuple(FITS.values()))),
+    ),
+    Metric(kind=GAUGE, name="peakgate_calibration_writer", help="1: this server is the one that learns; of several one is."),
     Metric(kind=GAUGE, name="peakgate_calibration_observations", help="Observations behind the active calibration."),
     Metric(
         kind=GAUGE,

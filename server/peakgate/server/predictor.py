@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from weakref import WeakValueDictionary
 
 from peakgate.memory.prediction import FieldError
@@ -38,6 +39,9 @@ PREFIX = "predictions/"
 AWAY = "the database is away or slow: this answer rests on the last calibration that was read, and waits in memory to be stored"
 UNKNOWN_REQUEST = "the database is away: whether this request_id was answered before could not be looked up"
 NOT_STORED = "this prediction was not stored, because the queue to the database is full: the job cannot be joined to it"
+
+FITS = {True: "fits", False: "too_large"}
+"""The metric's words."""
 
 BELOW_THE_VERSION = (1 << 76) - 1
 """Bits of a UUID that version 7 has like version 4: 12 random ones, the variant, 62 random ones."""
@@ -88,6 +92,10 @@ class Predictor:
         }
         self._grounds = {
             ground: metrics.series("peakgate_verdict_grounds_total", ground=ground.value.replace(" ", "_")) for ground in Ground
+        }
+        self._beside = {
+            (active, shadow): metrics.series("peakgate_shadow_answers_total", active=FITS[active], shadow=FITS[shadow])
+            for active, shadow in product((True, False), repeat=2)
         }
 
     def close(self) -> None:
@@ -203,6 +211,8 @@ class Predictor:
 
     def _counted(self, judged: Judged, *, brief: bool) -> PredictResponse:
         self._grounds[judged.ground].add()
+        if judged.fits is not None:
+            self._beside[judged.fits].add()
         for reason in judged.distrust:
             self._metrics.series("peakgate_answers_distrusted_total", reason=reason).add()
         return self._copy(judged, brief=brief)

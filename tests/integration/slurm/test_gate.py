@@ -55,7 +55,7 @@ def test_a_job_that_fits_is_stamped_and_knows_its_prediction(slurm: Slurm, gate:
     assert "peakgate: fits: a GPU needs" in done.stderr
     identity = stamp(slurm, done).removeprefix("peakgate=")
     slurm.wait(job_number(done))
-    assert f"id={identity}" in (slurm.home() / "fits.out").read_text()
+    assert f"id=predictions/{identity}\n" in (slurm.home() / "fits.out").read_text()
     last = gate.journal()[-1]
     assert (last["prediction"], last["verdict"], last["outcome"], last["by"]) == (identity, "ADMIT", "admitted", "service")
     assert (last["gpus"], last["gpu_types"], last["card"], last["partition"]) == (2, ["h100"], "h100-80gb", "h100")
@@ -216,3 +216,16 @@ def test_a_request_for_any_card_is_steered_to_one_that_fits(slurm: Slurm, gate: 
     (gate.folder / "cards.yaml").unlink()
     assert "asks for a100-80 now" in done.stderr
     assert slurm.job(job_number(done))["TresPerNode"] == "gres:gpu:a100-80:1"
+
+
+def test_a_job_that_does_not_fit_may_be_tried_within_a_budget(slurm: Slurm, gate: RunningGate) -> None:
+    """Its prediction is stamped, so that what comes of it is learned from; a try too many is refused with the service's word."""
+    script = f"{TOO_LARGE}#PEAKGATE try=a new kernel\n"
+    done = [slurm.sbatch(script, "--gres=gpu:h100:1", "--hold") for _ in range(4)]
+    granted = [each for each in done if each.returncode == 0]
+    assert 0 < len(granted) < 4
+    assert "admitted to be tried (a new kernel)" in granted[0].stderr
+    assert stamp(slurm, granted[0]) not in ("", "peakgate=unchecked")
+    assert is_refused(done[-1])
+    last = gate.journal()[-4]
+    assert (last["admitted_by"], last["wish"], last["outcome"]) == ("try", "a new kernel", "would_refuse")

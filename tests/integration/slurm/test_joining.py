@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.bench.programs import ROOT, environment, peakgate_server
+from tests.bench.programs import PEAKGATE, ROOT, environment, peakgate_server
 from tests.integration.slurm.cluster import Slurm, job_number, missing
 from tests.integration.slurm.gate import running_gate, use_hook
 from tests.integration.slurm.joining import UUID, drop_ins, joined_cluster, until
-from tests.integration.slurm.submit_host import FITS, submit, with_launcher
+from tests.integration.slurm.submit_host import FITS, TOO_LARGE, submit, with_launcher
 
 from peakgate.client.connect import Client, connect
 from peakgate.v1.document import parse_job
@@ -29,6 +30,10 @@ return slurm.SUCCESS
 SCENARIO = """driver 580.105.08
 gpu 0 uuid={uuid} total=81559M reserved=480M name=NVIDIA_H100_80GB_HBM3
 process 0 pid={pid} memory=0:520M,0.5:{mib}M,5:end
+"""
+SACCT = """JobID|JobIDRaw|Cluster|State|Start|End|NTasks|AllocTRES|TRESUsageInMax|TRESUsageInMaxNode|ExitCode|AdminComment
+70|70|testcluster|FAILED|100|200||gres/gpu=1,node=1|||1:0|peakgate={name}
+71|71|testcluster|COMPLETED|100|200||gres/gpu=1,node=1|||0:0|
 """
 JOB = {"model": {"preset": "llama-3.1-8b"}, "batch": {"micro_batch_size": 1, "sequence_length": 2048}, "gpu": {"type": "h100-80gb"}}
 ENFORCE = "mode: enforce\n"
@@ -84,7 +89,7 @@ def stored(client: Client, prediction: str) -> GetPredictionResponse:
 
 def newest(client: Client) -> str:
     """The name of the prediction that was made last."""
-    return client.list_predictions(limit=1)[0].prediction
+    return next((each.prediction for each in client.list_predictions(limit=1)), "")
 
 
 def test_the_prolog_says_which_job_holds_which_card_and_the_epilog_takes_it_back(joined: Slurm) -> None:
@@ -138,6 +143,38 @@ def test_a_requeued_job_is_another_attempt_under_its_number(joined: Slurm, clien
     until(lambda: state(client, prediction) == "finished", "the end of the second attempt")
 
 
+def test_a_site_without_an_epilog_reads_the_accounting(target: str, client: Client, tmp_path: Path) -> None:
+    """One call for all jobs; what it says of those that it could not join it says in numbers, and a second call changes nothing."""
+    prediction = client.predict(parse_job(JOB)).prediction
+    accounting = tmp_path / "sacct.txt"
+    accounting.write_text(SACCT.format(name=prediction.removeprefix("predictions/")))
+    for _ in range(2):
+        told = json.loads(_command("slurm", "sync", str(accounting), "--server", target, "--output", "json"))
+        assert [(each["job"], each["event"], each["fate"]) for each in told] == [
+            ("70", "failed", "stored"),
+            ("71", "finished", "not joined"),
+        ]
+    assert state(client, prediction) == "failed"
+
+
+def test_a_refusal_names_what_explains_it(joined: Slurm, target: str) -> None:
+    """The id at the prompt is that of the stored prediction, whose whole answer the same user reads."""
+    settings = {"PEAKGATE_SERVER": target, "PEAKGATE_MODE": "enforce"}
+    done = submit(joined, "sbatch", "--gpus=h100:1", joined.script(TOO_LARGE), env=settings)
+    assert (done.returncode, done.stdout) == (1, "")
+    found = re.search(r"more: (peakgate explain [0-9a-f]{32})$", done.stderr.splitlines()[2])
+    assert found, done.stderr
+    assert "activations" in submit(joined, *found[1].split()[1:], env=settings).stdout
+
+
+def test_a_test_only_submission_stores_nothing(joined: Slurm, target: str, client: Client) -> None:
+    """No job will come of it."""
+    before = newest(client)
+    done = submit(joined, "sbatch", "--test-only", "--gpus=h100:1", joined.script(FITS), env={"PEAKGATE_SERVER": target})
+    assert "peakgate: fits" in done.stderr, done.stderr
+    assert newest(client) == before
+
+
 def test_epilogs_are_quick_and_end_well_whatever_happens(joined: Slurm) -> None:
     """A failing one drains the node, a slow one holds every job's end up."""
     for context, settings in (("epilog_slurmd", {}), ("epilog_slurmctld", {}), ("epilog_slurmctld", {"SLURM_JOB_ID": "no number"})):
@@ -176,6 +213,16 @@ def test_from_sbatch_to_a_changed_bound(joined: Slurm, target: str, client: Clie
     after = client.predict(before.job, validate_only=True)
     assert after.calibration.observations == before.prediction.calibration.observations + 1
     assert after.peak.bound_bytes != before.stored.peak.bound_bytes
+    words = ("--since", "1h", "--journal", str(tmp_path / "journal.jsonl"), "--server", target, "--output", "json")
+    told = json.loads(_command("slurm", "report", *words))
+    assert (told["submissions"], told["counts"]["right"], told["jobs"]) == (1, 1, [])
+
+
+def _command(*words: str) -> str:
+    """What the command says."""
+    done = subprocess.run([str(PEAKGATE), *words], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 class _agent:  # noqa: N801 - used as a block

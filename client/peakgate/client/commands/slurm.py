@@ -112,7 +112,7 @@ def inventory(
 ) -> None:
     """Shows the cluster's cards, how much memory each has and who says so. Exit status 1 when a card's memory is not known, or disputed."""
     from peakgate.client.output import error_console
-    from peakgate.client.render.inventory import print_inventory
+    from peakgate.hooks.slurm.show_inventory import print_inventory
     from peakgate.hooks.slurm.stock import take_stock
 
     stock = take_stock(cards, server, db, lambda why: error_console().print(f"agents were not asked: {why}", markup=False))

@@ -111,7 +111,12 @@ def _comment_of(attached: Attached, own: str) -> str:
 
 def is_granted(answer: PredictResponse) -> bool:
     """Whether the service lets the rejected job run all the same."""
-    return "try_anyway" in answer.DESCRIPTOR.fields_by_name and bool(getattr(answer, "try_anyway").granted)  # noqa: B009 - may be absent
+    return bool(getattr(_tried(answer), "granted", False))
+
+
+def _tried(answer: PredictResponse) -> object:
+    """What the service says of a wish to try a rejected job; None where nobody asked, or the API has no tries."""
+    return next((value for field, value in answer.ListFields() if field.name == "try_anyway"), None)
 
 
 def _told(judged: Judged, settings: SubmitSettings, *, is_refused: bool) -> Told:
@@ -121,7 +126,7 @@ def _told(judged: Judged, settings: SubmitSettings, *, is_refused: bool) -> Told
         change=change_of(suggestion, launch) if suggestion is not None and launch is not None else "",
         outcome=REFUSED if is_refused else SUBMITTED,
         unserved=judged.unserved,
-        try_with=TRY_WITH if is_refused and settings.server else "",
+        try_with=str(getattr(_tried(judged.answer), "message", "")) or (TRY_WITH if is_refused and settings.server else ""),
     )
 
 

@@ -94,9 +94,9 @@ class Judges:
     async def predict(self, job: TrainingJob, *, user: str, try_reason: str, may_judge_here: bool) -> Judgement:
         """The verdict on a job, without suggestions, whose search may take longer than a controller waits.
 
-        A wish to try anyway is the user's own and is never answered from what is kept.
+        What is kept is a user's own, whose margin may be another than that of others; a wish to try anyway is never answered from it.
         """
-        key = job.SerializeToString(deterministic=True)
+        key = (user, job.SerializeToString(deterministic=True))
         if not try_reason and (kept := self.answers.get(key)) is not None:
             return Judgement(answer=kept, by=SERVICE, is_brief=True)
         request = PredictRequest(job=job, request_id=str(uuid.uuid4()), brief=True, user=user, try_reason=try_reason)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from peakgate.hooks.slurm.card_names import cards_meant, size_of
 from peakgate.hooks.slurm.card_rows import rows_for
@@ -59,7 +60,7 @@ class Cards:
             return Choice(doubt=f"the request cannot be read: {', '.join(submission.unread)}")
         found: list[Card] = []
         for kind in submission.types:
-            cards = [_card_of(kind, row) for row in rows_for(self.table, submission, kind)] or [_card_of(kind, None)]
+            cards = [_card_of(place, what) for place, what in rows_for(self.table, submission, kind)] or [_by_name(kind, ())]
             doubt = next((card for card in cards if isinstance(card, str)), "")
             if doubt:
                 return Choice(doubt=doubt)
@@ -77,12 +78,16 @@ class Cards:
         return next((card for card in choice.cards if self.bytes_of(card) >= needed_bytes), None)
 
 
-def _card_of(kind: str, row: Row | None) -> Card | str:
-    """The card of a row, or of a type that has none; else why it is not known."""
-    if row is not None and (row.memory_bytes or row.gpu):
-        return Card(name=row.gpu, memory_bytes=row.memory_bytes, label=row.type, source=row.source)
-    label = kind if row is None else row.type
-    names = cards_meant(label, row.features if row is not None else ())
+def _card_of(place: Row, what: Row) -> Card | str:
+    """The card of a row; else why it is not known."""
+    if what.memory_bytes or what.gpu:
+        return Card(name=what.gpu, memory_bytes=what.memory_bytes, label=place.type, source=what.source)
+    return _by_name(place.type, place.features)
+
+
+@lru_cache(maxsize=1024)
+def _by_name(label: str, features: tuple[str, ...]) -> Card | str:
+    names = cards_meant(label, features)
     if len(names) == 1:
         return Card(name=names[0], label=label, source=CATALOGUE)
     what = f"the type {label}" if label else "a card without a type"

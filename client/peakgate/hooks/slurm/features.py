@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 
 _TOKEN = re.compile(r"\s*(?:([&|()\[\]])|([^\s&|()\[\]*,]+)(?:\*\d+)?)\s*(?:,\s*)?")
 LONGEST = 500
@@ -24,6 +25,7 @@ def satisfies(features: Collection[str], constraint: str) -> bool:
     return held if at == len(tokens) else True
 
 
+@lru_cache(maxsize=256)
 def _tokens(text: str) -> list[str]:
     tokens, at = [], 0
     while at < len(text):

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from peakgate.hooks.slurm.card_names import cards_meant, size_of
+from peakgate.hooks.slurm.card_rows import node_names
 from peakgate.hooks.slurm.card_table import CATALOGUE, LEARNED, TABLE, UNKNOWN, CardTable, Row
 from peakgate.hooks.slurm.learned import GIGABYTE, Seen, by_host, gib, is_near, learned_of
-from peakgate.hooks.slurm.nodes import Node, expanded, folded
+from peakgate.hooks.slurm.nodes import Node, folded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +62,9 @@ def _found(row: Row, known: _Known, names: Sequence[str]) -> Found:
 def _about(rows: Sequence[Row], kind: str, node: Node) -> Row | None:
     """The first row about this type in this node."""
     for row in rows:
-        here = not row.nodes or node.name in expanded(row.nodes)
-        there = not row.partitions or set(row.partitions) & set(node.partitions)
-        if here and there and row.type.lower() == kind.lower() and set(row.features) <= set(node.features):
+        if row.type.lower() != kind.lower() or (row.nodes and node.name not in node_names(row.nodes)):
+            continue
+        if (not row.partitions or set(row.partitions) & set(node.partitions)) and set(row.features) <= set(node.features):
             return row
     return None
 

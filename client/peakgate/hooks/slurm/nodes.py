@@ -72,13 +72,13 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name for name in text.split(",") if name and name != "(null)")
 
 
-def expanded(text: str) -> tuple[str, ...]:
-    """The names of a list such as `n[1-3,07],login1`."""
+def expanded(text: str, *, most: int = MOST_NODES) -> tuple[str, ...]:
+    """The names of a list such as `n[1-3,07],login1`; of one with more than `most` the first ones, one more than that."""
     found: list[str] = []
     for part in _parts(text):
         for name in _one(part):
             found.append(name)
-            if len(found) > MOST_NODES:
+            if len(found) > most:
                 return tuple(found)
     return tuple(found)
 

@@ -19,7 +19,7 @@ from peakgate.hooks.slurm.command_line import (
     options_around,
     read_command_line,
 )
-from peakgate.hooks.slurm.hand_over import hand_over
+from peakgate.hooks.slurm.hand_over import hand_over, say
 from peakgate.hooks.slurm.signs import may_train
 
 if TYPE_CHECKING:
@@ -45,18 +45,18 @@ def run(program: str, words: Sequence[str]) -> int:
     try:
         line = read_command_line(program, words)
     except OwnOptionError as error:
-        sys.stderr.write(f"peakgate: {error}\n")
+        say(f"peakgate: {error}")
         return USAGE_STATUS
     environment = _without_inherited(dict(os.environ))
-    script, stdin = _script(line)
     try:
+        script, stdin = _script(line)
         decision = _decision(line, script, environment)
     except KeyboardInterrupt:
         return INTERRUPTED_STATUS
     if decision is None:
         return 0 if "judge" in line.own else hand_over(program, line.words, environment, stdin)
     for text in decision.lines:
-        sys.stderr.write(f"{text}\n")
+        say(text)
     if "judge" in line.own:
         sys.stdout.write(decision.comment)
         return REFUSED_STATUS if decision.is_refused else 0
@@ -76,7 +76,7 @@ def _decision(line: CommandLine, script: str, environment: dict[str, str]) -> De
 
         return decide(line, script, environment)
     except Exception as error:  # noqa: BLE001 - see the module: the job is submitted
-        sys.stderr.write(f"peakgate: not checked: {type(error).__name__}: {str(error)[:200]!r}\n")
+        say(f"peakgate: not checked: {type(error).__name__}: {str(error)[:200]!r}")
         return None
 
 
@@ -101,8 +101,10 @@ def _script(line: CommandLine) -> tuple[str, bytes | None]:
         return WRAPPED.format(wrapped), None
     if not line.behind:
         asks_only = any(name in line.components[0].options for name in ("help", "usage", "version", "h", "V"))
-        content = b"" if asks_only or "judge" in line.own else sys.stdin.buffer.read()
-        return _text(content), None if asks_only else content
+        if asks_only or "judge" in line.own or sys.stdin is None:
+            return "", None
+        content = sys.stdin.buffer.read()
+        return _text(content), content
     try:
         with Path(line.behind[0]).open("rb") as file:
             return _text(file.read(HEAD_BYTES)), None

@@ -39,12 +39,13 @@ async def ask(found: Judges, **more: object) -> Judgement:
 
 
 async def test_the_service_judges_briefly_and_once() -> None:
-    """A search for suggestions may take longer than a controller waits; equal jobs are answered from what is kept."""
+    """A search for suggestions may take longer than a controller waits; equal jobs of a user are answered from what is kept."""
     answering = Answering()
     async with judges(answering) as found:
         first, second = await ask(found), await ask(found)
+        await ask(found, user="c/1002")
     assert (first.by, second.by, first.answer == second.answer) == (SERVICE, SERVICE, True)
-    assert [request.brief for request in answering.asked] == [True]
+    assert [request.brief for request in answering.asked] == [True, True]
     assert answering.asked[0].request_id
 
 

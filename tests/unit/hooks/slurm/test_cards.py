@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from peakgate.hooks.slurm.card_table import CATALOGUE, CardTable, Row, Untyped
@@ -146,6 +148,25 @@ def test_a_row_without_a_place_is_no_place() -> None:
     assert card_of(cards.choose(a_submission(partition="odd"))) == Card(memory_bytes=GIB, label="kraken", source="admin")
     alone = Cards(table=CardTable(cards=(Row(type="x", memory_bytes=2), Row(type="y", memory_bytes=1))))
     assert labels(alone.choose(a_submission())) == ["y", "x"]
+
+
+def test_a_controller_does_not_wait_for_it() -> None:
+    """Of a cluster of 6,000 nodes in 300 kinds, and a request that names more nodes than there are."""
+    rows = [
+        Row(type=f"t{i % 10}", nodes=f"n[{i * 20}-{i * 20 + 19}]", partitions=("all",), features=("x",), count=8, memory_bytes=i + 1)
+        for i in range(300)
+    ]
+    cards, many = Cards(table=CardTable(cards=tuple(rows))), "n[1-999999999]"
+    for request in ({}, {"features": "x|y"}, {"req_nodes": many}, {"exc_nodes": many}, {"req_nodes": "n[0-99]", "exc_nodes": "n[50-99]"}):
+        submission = submission_of({"tres_per_node": "gres:gpu:1", **request})
+        cards.choose(submission)
+        times = []
+        for _ in range(5):
+            began = time.process_time()
+            choice = cards.choose(submission)
+            times.append(time.process_time() - began)
+        assert min(times) < 0.025, (request, times)
+        assert len(choice.cards) == (3 if "n[0-99]" in request.values() else 300)
 
 
 def test_the_least_card_that_holds_a_job() -> None:

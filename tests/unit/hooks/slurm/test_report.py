@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from io import StringIO
 
+import pytest
+from rich.console import Console
+
+from peakgate.client.render.slurm_report import print_report
 from peakgate.hooks.slurm.report import Worth, counts, judged_since, report_as_dict
 from peakgate.v1.prediction_pb2 import Capacity
 from peakgate.v1.prediction_service_pb2 import PredictionSummary
@@ -78,6 +82,20 @@ def test_the_report_lists_what_an_operator_wants_to_see() -> None:
     assert counts(judged)[Worth.STOPPED] == counts(judged)[Worth.WRONGLY_REFUSED] == counts(judged)[Worth.RIGHT] == 1
     assert told["submissions"] == 3
     assert [job["prediction"] for job in told["jobs"]] == ["predictions/a", "predictions/b"]  # type: ignore[union-attr, index, call-overload]
+
+
+def test_people_read_counts_and_the_jobs_behind_them() -> None:
+    """A name that somebody gave a job moves no cursor."""
+    lines = [a_decision(prediction="predictions/a", job_name="a\x1b[2Jb"), a_decision(prediction="predictions/b", verdict="ADMIT")]
+    judged = judged_since(lines, since=0.0, look=lambda _: PredictionSummary(state="oom", observed_device_bytes=95 * 10**9))
+    console = Console(file=StringIO(), width=160)
+    print_report(console, judged)
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO
+    assert "2 submissions that asked for GPUs" in text
+    assert "1 would have been stopped" in text
+    assert "1 ran out of memory all the same" in text
+    assert "a\\x1b[2Jb" in text
+    assert "95.0 GB" in text
 
 
 def test_hostile_lines_are_read_as_far_as_they_go() -> None:

@@ -26,6 +26,15 @@ SCRIPT = "#!/bin/bash\n#SBATCH --gres=gpu:h100:1 --comment='mine too'\n"
 FITS, TOO_LARGE = LAUNCH.format(batch=1, checkpointing="true"), LAUNCH.format(batch=128, checkpointing="false")
 
 
+HEAVY = ("grpc", "google.protobuf", "yaml", "rich", "typer", "peakgate.readers.read", "peakgate.client.connect")
+LOADED = """
+import sys
+from peakgate.hooks.slurm.submit import run
+run(sys.argv[1], ["--peakgate-judge", *sys.argv[2:]])
+print(*sys.modules)
+"""
+
+
 class Done:
     """What came of a call: what the real program was given where it was reached."""
 
@@ -244,9 +253,40 @@ def test_scripts_that_call_this_command_are_passed_over(host: Host) -> None:
     done = host.call("sbatch", "--wrap", "hostname", PATH=f"{wrapper}:{host.folder / 'bin'}:/usr/bin:/bin")
     assert done.real["words"] == ["--wrap", "hostname"]
     assert host.call("sbatch", "--wrap", "hostname", PATH=str(wrapper)).status == 127
+    assert host.call("sbatch", "--help", PATH=str(wrapper)).status == 0
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&-", "2>&- <&-", "2>/dev/full"])
+def test_closed_and_full_streams_hold_no_job_up(host: Host, closed: str) -> None:
+    """As a cron job or a portal may have them."""
+    script = host.script(SCRIPT + FITS)
+    path = os.pathsep.join(str(ROOT / root) for root in CODE_ROOTS)
+    (host.folder / "bin" / "sbatch").write_text("#!/bin/sh\necho submitted $1\n")
+    call = f"{sys.executable} -c 'from peakgate.client.main import main; main()' sbatch {script} {closed}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", call],
+        cwd=host.folder,
+        env={"PATH": f"{host.folder / 'bin'}:/usr/bin:/bin", "PYTHONPATH": path, "PEAKGATE_SUBMIT_SETTINGS": "/dev/null"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "submitted job.sh\n", done.stderr
 
 
 def test_judging_alone_submits_nothing(host: Host) -> None:
     """As a plugin of the submit commands calls it: the comment to set on standard output, the verdict as the status."""
     done = host.call("sbatch", "--peakgate-judge", host.script(SCRIPT + TOO_LARGE), PEAKGATE_MODE="enforce")
     assert (done.status, done.reached, len(done.lines)) == (1, False, 3)
+
+
+@pytest.mark.parametrize(
+    "words", [["--wrap", "hostname"], ["--gpus=1", "--wrap", "python simulate.py"], ["--gpus=1", "--wrap", "nvidia-smi"]]
+)
+def test_what_is_no_training_loads_nothing_of_weight(words: list[str]) -> None:
+    """Readers, YAML, protobuf and gRPC take half a second together, which most submissions must not wait for."""
+    path = os.pathsep.join(str(ROOT / root) for root in CODE_ROOTS)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", LOADED, "sbatch", *words], env={"PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    assert set(HEAVY).isdisjoint(done.stdout.split())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -11,10 +10,8 @@ from peakgate.client.options import Output
 from peakgate.client.output import human_console, write_all
 from peakgate.client.render.text import escape
 from peakgate.client.render.units import gb_and_gib
+from peakgate.hooks.slurm.inventory import Found
 from peakgate.v1.plain import Plain
-
-if TYPE_CHECKING:
-    from peakgate.hooks.slurm.inventory import Found
 
 COLUMNS = ("type", "nodes", "count", "partitions", "features", "GPU", "memory", "source", "remark")
 
