@@ -36,9 +36,10 @@ $(TRANSFORMERS): $(TORCH)
 	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt transformers accelerate
 	@touch $@
 
-gen: $(READY) ## regenerates the protobuf code, the Grafana dashboard, the chart's copies and the kustomize base
+gen: $(READY) ## regenerates the protobuf code, the dashboards, the page of metrics, the chart's copies and the kustomize base
 	$(BIN)/python proto/generate.py
 	$(BIN)/python deploy/grafana/build.py
+	$(BIN)/python deploy/prometheus/reference.py
 	$(BIN)/python deploy/helm/generate.py
 
 lint: $(READY) ## ruff on the code, buf on the API

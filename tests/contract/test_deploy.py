@@ -1,8 +1,7 @@
-"""The deploy files: they parse, speak of the promised ports, and show only metrics that exist."""
+"""The deploy files: they parse, speak of the promised ports, and start the command."""
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from pathlib import Path
@@ -11,15 +10,10 @@ import pytest
 import yaml
 from tests.contract.sources import ROOT, files
 
-from peakgate.server.metrics import METRICS
-
 SERVER_HTTP_PORT, AGENT_METRICS_PORT, GATE_METRICS_PORT = 9551, 9552, 9553
 # What helm makes YAML of; tests/integration/kubernetes has helm do so.
 TEMPLATES = ROOT / "deploy/helm/peakgate/templates"
 DOCUMENTS = [path for path in files() if path.suffix in {".yaml", ".yml", ".json"} and not path.is_relative_to(TEMPLATES)]
-DASHBOARD = ROOT / "deploy/grafana/peakgate.json"
-# What Prometheus adds to a histogram's and a summary's name.
-SUFFIXES = re.compile(r"_(bucket|count|sum)$")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -41,47 +35,6 @@ def test_prometheus_scrapes_the_promised_ports() -> None:
         "peakgate-agent": [AGENT_METRICS_PORT],
         "peakgate-gate": [GATE_METRICS_PORT],
     }
-
-
-def expressions() -> list[str]:
-    """Every query of the dashboard."""
-    panels = json.loads(DASHBOARD.read_text())["panels"]
-    return [target["expr"] for panel in panels for target in panel.get("targets", [])]
-
-
-def agent_metrics() -> dict[str, set[str]]:
-    """The metrics that the agent's collector makes, with their labels; a counter's name gets its suffix from the client library."""
-    found = {}
-    for call in ast.walk(ast.parse((ROOT / "agent/peakgate/agent/metrics.py").read_text())):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id.endswith("MetricFamily"):
-            name = ast.literal_eval(call.args[0]) + ("_total" if call.func.id.startswith("Counter") else "")
-            found[name] = {label for keyword in call.keywords if keyword.arg == "labels" for label in ast.literal_eval(keyword.value)}
-    return found
-
-
-def labels_by_metric() -> dict[str, set[str]]:
-    """The metrics that exist, with the labels that Prometheus adds: the service's table, the agent's, and Prometheus' own."""
-    server = {metric.name: {*metric.labels} for metric in METRICS}
-    return {name: {"job", "instance", "le", *labels} for name, labels in (server | agent_metrics() | {"up": set()}).items()}
-
-
-def test_the_dashboard_shows_only_metrics_that_exist() -> None:
-    """Each query names a metric of the service or the agent, and groups by labels that this metric has."""
-    known = labels_by_metric()
-    for expression in expressions():
-        used = {SUFFIXES.sub("", name) for name in re.findall(r"\b(peakgate_[a-z0-9_]+|up)\b", expression)}
-        grouped = {label.strip() for labels in re.findall(r"by \(([^)]*)\)", expression) for label in labels.split(",")}
-        assert used, expression
-        assert used <= set(known), expression
-        assert grouped <= set.union(*(known[name] for name in used)), expression
-
-
-def test_the_dashboard_shows_every_metric_that_people_act_on() -> None:
-    """A metric without a panel is listed here with its reason."""
-    unseen = {"peakgate_answers_cached_total": "tuning only", "peakgate_calibration_observations": "the outcomes show the same"}
-    unseen |= {"peakgate_calibration_writer": "one is it at any time; the log has each change"}
-    shown = " ".join(expressions())
-    assert {metric.name for metric in METRICS if metric.name not in shown} == set(unseen)
 
 
 UNITS = {path.name: path for path in sorted((ROOT / "deploy/systemd").glob("*.service"))}

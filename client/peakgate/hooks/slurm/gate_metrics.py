@@ -6,11 +6,18 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+
+from peakgate.hooks.slurm.gate_metric_table import METRICS
 
 LOOPBACK = "127.0.0.1"
-SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25)
-"""Up to what the controller waits."""
+TABLE = {metric.name: metric for metric in METRICS}
+SECONDS = TABLE["peakgate_gate_decision_seconds"]
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double the counters, and are in no table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,41 +31,43 @@ class Watched:
 
 
 class GateMetrics:
-    """Every metric carries the prefix peakgate_gate_."""
+    """The metrics of the table; counters begin at 0 with every combination of their labels."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.seconds = Histogram(
-            "peakgate_gate_decision_seconds", "Time from a request to its reply.", buckets=SECONDS, registry=self.registry
-        )
-        self.decisions = Counter(
-            "peakgate_gate_decisions", "Decisions on submissions with GPUs.", ["mode", "verdict", "outcome"], registry=self.registry
-        )
-        self.unchecked = Counter(
-            "peakgate_gate_unchecked", "Submissions admitted or refused without a verdict.", ["reason"], registry=self.registry
-        )
-        self.away = Counter("peakgate_gate_service_failures", "Calls that the service did not answer.", ["code"], registry=self.registry)
-        self.refused = Counter("peakgate_gate_connections_refused", "Connections that were cut.", ["reason"], registry=self.registry)
-        self.admitted = Counter("peakgate_gate_exceptions", "Jobs admitted against their verdict.", ["by"], registry=self.registry)
+        self.seconds = Histogram(SECONDS.name, SECONDS.help, registry=self.registry, buckets=SECONDS.buckets)
+        self.decisions = self._counter("peakgate_gate_decisions_total")
+        self.unchecked = self._counter("peakgate_gate_unchecked_total")
+        self.away = self._counter("peakgate_gate_service_failures_total")
+        self.refused = self._counter("peakgate_gate_connections_refused_total")
+        self.admitted = self._counter("peakgate_gate_exceptions_total")
 
     def watch(self, watched: Watched) -> None:
         """Adds what is read live."""
-        rows = (
-            ("peakgate_gate_breaker_open", "1 while the service is left alone.", watched.is_breaker_open),
-            ("peakgate_gate_beside_ready", "1 while the service beside the gate can judge.", watched.is_beside_ready),
-            (
-                "peakgate_gate_files_stale",
-                "1 while the rules or the cards have a fault, so that what they said before holds.",
-                watched.are_files_stale,
-            ),
-            ("peakgate_gate_journal_lost", "Decisions that could not be written down.", watched.journal_lost),
-        )
-        for name, meaning, read in rows:
-            Gauge(name, meaning, registry=self.registry).set_function(_reader(read))
+        self.registry.register(_Live(watched))
+
+    def _counter(self, name: str) -> Counter:
+        metric = TABLE[name]
+        counter = Counter(metric.name, metric.help, metric.label_names, registry=self.registry)
+        for labels in metric.series():
+            counter.labels(**labels)
+        return counter
 
 
-def _reader(read: Callable[[], int]) -> Callable[[], float]:
-    return lambda: float(read())
+class _Live(Collector):
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+
+    def collect(self) -> Iterator[Family]:
+        """The live ones as they stand."""
+        for name, read in (
+            ("peakgate_gate_breaker_open", self._watched.is_breaker_open),
+            ("peakgate_gate_beside_ready", self._watched.is_beside_ready),
+            ("peakgate_gate_files_stale", self._watched.are_files_stale),
+        ):
+            yield GaugeMetricFamily(name, TABLE[name].help, value=float(read()))
+        lost = TABLE["peakgate_gate_journal_lost_total"]
+        yield CounterMetricFamily(lost.name, lost.help, value=self._watched.journal_lost())
 
 
 @contextlib.contextmanager
