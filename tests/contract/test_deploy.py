@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 import yaml
 from tests.contract.sources import ROOT, files
+
+from peakgate.client.app import app_for
 
 SERVER_HTTP_PORT, AGENT_METRICS_PORT, GATE_METRICS_PORT = 9551, 9552, 9553
 # What helm makes YAML of; tests/integration/kubernetes has helm do so.
@@ -48,3 +52,14 @@ def test_a_systemd_unit_starts_the_command(unit: str) -> None:
     assert re.search(rf"^ExecStart=\S*peakgate {verb}\b", text, re.MULTILINE)
     assert re.search(r"^Restart=(on-failure|always)$", text, re.MULTILINE)
     assert re.search(r"^\[Install\]$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_systemd_unit_uses_options_that_exist(unit: str) -> None:
+    """Each option of its command is one of the verb's."""
+    (line,) = re.findall(r"^ExecStart=\S*peakgate (.*)$", UNITS[unit].read_text(), re.MULTILINE)
+    command: Any = typer.main.get_command(app_for([]))
+    for word in line.split():
+        command = getattr(command, "commands", {}).get(word, command)
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in line.split() if word.startswith("--")} - known == set()

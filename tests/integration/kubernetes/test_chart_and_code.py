@@ -115,3 +115,15 @@ def test_the_rules_are_a_file_that_the_webhook_reads(values: str, tmp_path: Path
     if values == "kueue":
         assert rules.mode_of("notebooks-1") is Mode.off
         assert rules.may_override("somebody", ["gpu-operators"])
+
+
+def test_a_bare_off_is_off(tmp_path: Path) -> None:
+    """YAML makes false of it, which both programs must read as the mode."""
+    values, rules = tmp_path / "values.yaml", tmp_path / "rules.yaml"
+    values.write_text("mode: off\nwebhook: {rules: {namespaces: [{names: [a], mode: off}]}}\nkueue: {enabled: true, mode: off}\n")
+    objects = rendered("", f"--values={values}")
+    rules.write_text(named(objects, "ConfigMap", "peakgate-webhook")["data"]["rules.yaml"])
+    assert (read_rules(rules).mode, read_rules(rules).mode_of("a")) == (Mode.off, Mode.off)
+    check = check_of(named(objects, "AdmissionCheck", "peakgate"), CheckMode.warn)
+    assert check is not None
+    assert check.mode is CheckMode.off
