@@ -169,12 +169,17 @@ async def test_a_configuration_made_anew_is_told_within_a_minute(tmp_path: Path,
     """Whoever deletes the configuration to get out of the way, and brings it back, need not restart the webhook."""
     assert own_certificates.CHECK_SECONDS <= 60
     monkeypatch.setattr(own_certificates, "CHECK_SECONDS", 0.001)
+    loop, again = asyncio.get_running_loop(), asyncio.Event()
     announced: list[bytes] = []
-    kept = own(SharedStore(), tmp_path, announced=announced)
+
+    def announce(authority: bytes) -> None:
+        announced.append(authority)
+        if len(announced) == 3:
+            loop.call_soon_threadsafe(again.set)
+
+    kept = OwnCertificates(store=SharedStore(), folder=tmp_path, hosts=HOSTS, tell=lambda *_: None, announce=announce, now=lambda: NOW)
     kept.ensure()
     task = asyncio.create_task(kept.keep())
-    async with asyncio.timeout(10):
-        while len(announced) < 3:
-            await asyncio.sleep(0.001)
+    await asyncio.wait_for(again.wait(), 10)
     task.cancel()
     assert len(set(announced)) == 1
