@@ -24,6 +24,8 @@ RULES: tuple[Rule, ...] = (
     rules_safety.namespaces_admit_the_pods,
     rules_admission.webhooks_are_served,
     rules_admission.webhooks_cannot_block,
+    rules_admission.certificates_are_for_the_service,
+    rules_admission.servers_are_there,
     rules_admission.arguments_exist,
 )
 

@@ -29,7 +29,7 @@ def webhooks_are_served(objects: Objects) -> Iterator[str]:
                 yield f"{label(configuration)}: nothing serves {client}"
             if client.get("path") != PATHS[configuration["kind"]]:
                 yield f"{label(configuration)}: path {client.get('path')}"
-            if found and not (_authority(configuration, webhook) or _writes_itself(found, configuration)):
+            if found and not (_authority(objects, configuration, webhook) or _writes_itself(found, configuration)):
                 yield f"{label(configuration)}: nobody writes the authority"
 
 
@@ -44,9 +44,11 @@ def _behind(objects: Objects, client: Any) -> Workload | None:
     return None
 
 
-def _authority(configuration: Manifest, webhook: Any) -> bool:
-    annotations = configuration["metadata"].get("annotations", {})
-    return bool(webhook["clientConfig"].get("caBundle") or annotations.get("cert-manager.io/inject-ca-from"))
+def _authority(objects: Objects, configuration: Manifest, webhook: Any) -> bool:
+    """Stated, or written in by cert-manager out of a certificate that is there."""
+    injected = configuration["metadata"].get("annotations", {}).get("cert-manager.io/inject-ca-from")
+    certificates = {f"{namespace_of(each)}/{each['metadata']['name']}" for each in of_kind(objects, "Certificate")}
+    return bool(webhook["clientConfig"].get("caBundle")) or injected in certificates
 
 
 def _writes_itself(found: Workload, configuration: Manifest) -> bool:
@@ -73,6 +75,44 @@ def webhooks_cannot_block(objects: Objects) -> Iterator[str]:
                 yield f"{label(configuration)}: looks at what controllers make"
             if any(rule["operations"] != ["CREATE"] or rule["scope"] != "Namespaced" for rule in webhook["rules"]):
                 yield f"{label(configuration)}: more than creations in namespaces"
+
+
+def certificates_are_for_the_service(objects: Objects) -> Iterator[str]:
+    """Whoever makes the webhook's certificate makes it for the name that the API server asks for, and it arrives where it is read."""
+    hosts = {f"{each['metadata']['name']}.{namespace_of(each)}.svc" for each in of_kind(objects, "Service")}
+    secrets = {(namespace_of(each), each["metadata"]["name"]) for each in of_kind(objects, "Secret")}
+    for each in of_kind(objects, "Certificate"):
+        secrets.add((namespace_of(each), each["spec"]["secretName"]))
+        if not set(each["spec"]["dnsNames"]) & hosts:
+            yield f"{label(each)}: for {each['spec']['dnsNames']}"
+    for workload in workloads(objects):
+        mounted = {(workload.namespace, volume["secret"]["secretName"]) for volume in workload.pod.get("volumes", []) if "secret" in volume}
+        written = {tuple(value.split("/")) for value in _told(workload, "--cert-secret")}
+        if (mounted | written) - secrets:
+            yield f"{workload.name}: no Secret {sorted((mounted | written) - secrets)}"
+        if set(_told(workload, "--service")) - hosts:
+            yield f"{workload.name}: no Service {_told(workload, '--service')}"
+
+
+def servers_are_there(objects: Objects) -> Iterator[str]:
+    """Whom a program asks is a Service's name with a port that it has; whose Lease it takes is there."""
+    ports = {
+        f"{each['metadata']['name']}.{namespace_of(each)}.svc:{port['port']}"
+        for each in of_kind(objects, "Service")
+        for port in each["spec"]["ports"]
+        if port["name"] == "grpc"
+    }
+    leases = {each["metadata"]["name"] for each in of_kind(objects, "Lease")}
+    for workload in workloads(objects):
+        if set(_told(workload, "--server")) - ports:
+            yield f"{workload.name}: no server {_told(workload, '--server')}"
+        if set(_told(workload, "--lease")) - leases:
+            yield f"{workload.name}: no Lease {_told(workload, '--lease')}"
+
+
+def _told(workload: Workload, option: str) -> list[str]:
+    words = [word.partition("=") for container in workload.containers for word in container.get("args", [])]
+    return [value for name, _, value in words if name == option]
 
 
 @cache

@@ -21,9 +21,9 @@ def _container(objects: list[Any], kind: str, name: str) -> Any:
     return _object(objects, kind, name)["spec"]["template"]["spec"]["containers"][0]
 
 
-def broken(change: Callable[[list[Any]], object]) -> list[Any]:
-    """The objects of the example "kueue" after a change."""
-    objects = copy.deepcopy(list(rendered("kueue")))
+def broken(change: Callable[[list[Any]], object], values: str = "kueue") -> list[Any]:
+    """The objects of an example after a change."""
+    objects = copy.deepcopy(list(rendered(values)))
     change(objects)
     return objects
 
@@ -130,6 +130,53 @@ BREAKS: tuple[tuple[Rule, Callable[[list[Any]], object]], ...] = (
 )
 
 
+def _tell(container: Any, option: str, value: str) -> None:
+    """Another value of an option."""
+    container["args"] = [f"{option}={value}" if word.startswith(f"{option}=") else word for word in container["args"]]
+
+
+MORE_BREAKS: tuple[tuple[Rule, str, Callable[[list[Any]], object]], ...] = (
+    (
+        rules_admission.webhooks_are_served,
+        "production",
+        lambda all_: _object(all_, *VALIDATING)["metadata"]["annotations"].update({"cert-manager.io/inject-ca-from": "peakgate/x"}),
+    ),
+    (
+        rules_admission.certificates_are_for_the_service,
+        "production",
+        lambda all_: _object(all_, "Certificate", "peakgate-webhook")["spec"].update(dnsNames=["peakgate-webhook.other.svc"]),
+    ),
+    (
+        rules_admission.certificates_are_for_the_service,
+        "production",
+        lambda all_: _object(all_, "Certificate", "peakgate-webhook")["spec"].update(secretName="other"),
+    ),
+    (
+        rules_admission.certificates_are_for_the_service,
+        "kueue",
+        lambda all_: _tell(_container(all_, *WEBHOOK), "--cert-secret", "peakgate/other"),
+    ),
+    (
+        rules_admission.certificates_are_for_the_service,
+        "kueue",
+        lambda all_: _tell(_container(all_, *WEBHOOK), "--service", "peakgate.peakgate.svc"),
+    ),
+    (rules_admission.servers_are_there, "kueue", lambda all_: _tell(_container(all_, *AGENT), "--server", "peakgate-server:50551")),
+    (
+        rules_admission.servers_are_there,
+        "kueue",
+        lambda all_: _tell(_container(all_, "Deployment", "peakgate-kueue"), "--lease", "other"),
+    ),
+)
+
+
+@pytest.mark.parametrize(("rule", "values", "change"), MORE_BREAKS, ids=lambda each: getattr(each, "__name__", each))
+def test_a_rule_on_names_bites(rule: Rule, values: str, change: Callable[[list[Any]], object]) -> None:
+    """Of the example in which the names stand."""
+    assert list(rule(rendered(values))) == []
+    assert list(rule(broken(change, values))) != []
+
+
 @pytest.mark.parametrize(("rule", "change"), BREAKS, ids=lambda each: getattr(each, "__name__", ""))
 def test_each_rule_bites(rule: Rule, change: Callable[[list[Any]], object]) -> None:
     """A broken manifest is found by its rule."""
@@ -154,4 +201,4 @@ def test_the_schemas_bite(change: Callable[[list[Any]], object]) -> None:
 
 def test_every_rule_is_shown_to_bite() -> None:
     """A rule without a broken manifest here could be one that finds nothing."""
-    assert {rule for rule, _ in BREAKS} == set(RULES)
+    assert {rule for rule, _ in BREAKS} | {rule for rule, _, _ in MORE_BREAKS} == set(RULES)
