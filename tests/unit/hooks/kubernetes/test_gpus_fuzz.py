@@ -18,16 +18,58 @@ from peakgate.hooks.kubernetes.gpus import cards_of
 from peakgate.v1.prediction_pb2 import Verdict
 
 WORDS = st.sampled_from(
-    "0 -1 1 8 81559 85520809984 80Gi 1e3 1e999 ٨ NVIDIA-H100-80GB-HBM3 x-SHARED mps a100 p5.48xlarge true In Gt \0 time-slicing".split(" ")
-    + ["", "9" * 30, "0.5", "1.5", "3g.20gb", "NaN"]
+    [
+        "0",
+        "-1",
+        "1",
+        "8",
+        "81559",
+        "85520809984",
+        "80Gi",
+        "1e3",
+        "1e999",
+        "٨",
+        "NVIDIA-H100-80GB-HBM3",
+        "x-SHARED",
+        "mps",
+        "a100",
+        "p5.48xlarge",
+        "true",
+        "In",
+        "Gt",
+        "\x00",
+        "time-slicing",
+        "",
+        "9" * 30,
+        "0.5",
+        "1.5",
+        "3g.20gb",
+        "NaN",
+    ]
 )
 KEYS = st.sampled_from(
-    (
-        "nvidia.com/gpu nvidia.com/gpu.shared nvidia.com/mig-3g.20gb nvidia.com/mig- nvidia.com/gpumem nvidia.com/gpumem-percentage"
-        " volcano.sh/vgpu-number volcano.sh/vgpu-memory nvidia.com/gpu.product nvidia.com/gpu.memory nvidia.com/gpu.replicas gpu-memory"
-        " nvidia.com/gpu.sharing-strategy node.kubernetes.io/instance-type karpenter.k8s.aws/instance-gpu-name gpu-fraction other"
-        " gpu-fraction-num-devices karpenter.k8s.aws/instance-gpu-memory cloud.google.com/gke-gpu-partition-size"
-    ).split()
+    [
+        "nvidia.com/gpu",
+        "nvidia.com/gpu.shared",
+        "nvidia.com/mig-3g.20gb",
+        "nvidia.com/mig-",
+        "nvidia.com/gpumem",
+        "nvidia.com/gpumem-percentage",
+        "volcano.sh/vgpu-number",
+        "volcano.sh/vgpu-memory",
+        "nvidia.com/gpu.product",
+        "nvidia.com/gpu.memory",
+        "nvidia.com/gpu.replicas",
+        "gpu-memory",
+        "nvidia.com/gpu.sharing-strategy",
+        "node.kubernetes.io/instance-type",
+        "karpenter.k8s.aws/instance-gpu-name",
+        "gpu-fraction",
+        "other",
+        "gpu-fraction-num-devices",
+        "karpenter.k8s.aws/instance-gpu-memory",
+        "cloud.google.com/gke-gpu-partition-size",
+    ]
 )
 MAPS = st.dictionaries(KEYS, WORDS, max_size=5)
 ANYTHING = st.recursive(
