@@ -23,6 +23,7 @@ VERBS = (
     "serve",
     "agent",
     "gate",
+    "webhook",
     "doctor",
     "db",
     "slurm",

@@ -100,7 +100,7 @@ class Judges:
         if not try_reason and (kept := self.answers.get(key)) is not None:
             return Judgement(answer=kept, by=SERVICE, is_brief=True)
         request = PredictRequest(job=job, request_id=str(uuid.uuid4()), brief=True, user=user, try_reason=try_reason)
-        judgement = await self._both(request, may_judge_here=may_judge_here)
+        judgement = await self.ask(request, may_judge_here=may_judge_here)
         if judgement.by == SERVICE and judgement.answer is not None and not try_reason:
             self.answers.put(key, judgement.answer)
         return judgement
@@ -117,7 +117,8 @@ class Judges:
         self.breaker.succeeded()
         return found
 
-    async def _both(self, request: PredictRequest, *, may_judge_here: bool) -> Judgement:
+    async def ask(self, request: PredictRequest, *, may_judge_here: bool) -> Judgement:
+        """The verdict on a request as it stands; nothing is kept here."""
         beside = self.beside() if may_judge_here else None
         if self.service is None or self.breaker.is_open:
             return await self._here(beside, request)

@@ -15,8 +15,14 @@ _WORDS = r"train|tun(?:e|ing)\b|\bsft\b|dpo|\bppo\b|grpo|lora|batch[_-]?size|epo
 _FILES = r"\.(?:ya?ml|json|toml|sh|bash|sbatch|slurm)\b|\bsource\s|^\s*\.\s"
 _OWN = r"#\s*PEAKGATE"
 _SIGNS = re.compile("|".join((_STARTERS, _WORDS, _FILES, _OWN)), re.IGNORECASE | re.MULTILINE)
+_TRAINING = re.compile("|".join((_STARTERS, _WORDS, _OWN)), re.IGNORECASE | re.MULTILINE)
 
 
 def may_train(text: str) -> bool:
     """Whether a script or a command has a word of a launcher, of training, of a config file, or starts another script."""
     return _SIGNS.search(text) is not None
+
+
+def names_training(text: str) -> bool:
+    """Whether it has a word of a launcher or of training itself: a script of another name may do anything."""
+    return _TRAINING.search(text) is not None

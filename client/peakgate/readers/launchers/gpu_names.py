@@ -58,7 +58,13 @@ _NAME = re.compile(
 def gpus_named(text: str) -> tuple[str, ...]:
     """Names of the catalogue that a cluster's name may mean: one when it is clear, none when it names no GPU that is known."""
     plain = _VENDORS.sub("", text.lower())
-    plain = plain.replace("rtx_a6000", "a6000").replace("rtx-a6000", "a6000").replace("rtx_pro", "rtxpro").replace("titan_rtx", "titanrtx")
+    plain = (
+        plain.replace("rtx_a6000", "a6000")
+        .replace("rtx-a6000", "a6000")
+        .replace("rtx_pro", "rtxpro")
+        .replace("rtx-pro", "rtxpro")
+        .replace("titan_rtx", "titanrtx")
+    )
     match = _NAME.search(plain)
     if match is None:
         return ()

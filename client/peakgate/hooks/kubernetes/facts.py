@@ -1,0 +1,95 @@
+"""What is known of the cluster around a workload: nodes, the flavor that was chosen, claims of devices, the catalogue. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Object = Mapping[str, object]
+"""An object of the API as JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node's labels, and how many it has of each resource."""
+
+    name: str
+    labels: Mapping[str, str]
+    has: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A device that a driver of dynamic resource allocation publishes."""
+
+    driver: str
+    node: str = ""
+    attributes: Mapping[str, object] = field(default_factory=dict)
+    capacity: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """`nodes`: None when nobody looked. `nodes_may_join`: an autoscaler adds nodes of other kinds. `flavor`: labels of the flavor that a
+    queue chose. `claims`: specs of ResourceClaimTemplates and ResourceClaims by name; `classes`: the expressions of DeviceClasses.
+    `catalogue`: total bytes by name (CatalogService.ListGpus), without which a share of a card that is only named is unknown."""
+
+    nodes: Sequence[Node] | None = None
+    nodes_may_join: bool = False
+    flavor: Mapping[str, str] = field(default_factory=dict)
+    flavor_name: str = ""
+    claims: Mapping[str, Object] = field(default_factory=dict)
+    classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    devices: Sequence[Device] | None = None
+    catalogue: Mapping[str, int] = field(default_factory=dict)
+
+
+def at(value: object, *keys: str) -> object:
+    """What stands at a path of an object; None where nothing does."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def mapping_at(value: object, *keys: str) -> Mapping[str, object]:
+    """A mapping of an object, empty where there is none."""
+    found = at(value, *keys)
+    return found if isinstance(found, Mapping) else {}
+
+
+def list_at(value: object, *keys: str) -> Sequence[object]:
+    """A list of an object, empty where there is none."""
+    found = at(value, *keys)
+    return found if isinstance(found, list | tuple) else ()
+
+
+def nodes_of(items: Iterable[Object]) -> list[Node]:
+    """Nodes of a list of the API. What is allocatable counts, not what is free: a job may wait for it."""
+    return [
+        Node(
+            name=str(at(each, "metadata", "name") or ""),
+            labels={key: str(value) for key, value in mapping_at(each, "metadata", "labels").items()},
+            has={
+                key: str(value)
+                for key, value in (mapping_at(each, "status", "allocatable") or mapping_at(each, "status", "capacity")).items()
+            },
+        )
+        for each in items
+    ]
+
+
+def devices_of(slices: Iterable[Object]) -> list[Device]:
+    """The devices of ResourceSlices (resource.k8s.io/v1; v1beta1 has them below `basic`)."""
+    found = []
+    for each in slices:
+        driver, node = str(at(each, "spec", "driver") or ""), str(at(each, "spec", "nodeName") or "")
+        for device in list_at(each, "spec", "devices"):
+            told = at(device, "basic") or device
+            attributes = {
+                key: next(iter(value.values()), None) for key, value in mapping_at(told, "attributes").items() if isinstance(value, Mapping)
+            }
+            capacity = {
+                key: str(at(value, "value") if isinstance(value, Mapping) else value) for key, value in mapping_at(told, "capacity").items()
+            }
+            found.append(Device(driver=driver, node=node, attributes=attributes, capacity=capacity))
+    return found

@@ -1,0 +1,164 @@
+"""What GPUs a pod of a workload gets: candidates with their memory, how many of each, and where each figure comes from. Pure.
+
+    cards = cards_of(pods, facts)
+
+In this order: claims of devices; slices and shares by resource or annotation; nodes that the selection allows; what the selection itself
+says (the labels of a flavor that a queue chose are part of it); the instance type that it names. Where nothing tells, there are no
+candidates and a doubt, and nobody is refused on it. Taints and what is in use are left out: a pod may wait for a node, and a candidate
+too many can only make an answer less sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from peakgate.hooks.kubernetes.candidates import Candidate, Cards
+from peakgate.hooks.kubernetes.claims import Claimed, candidates_of, claimed_by
+from peakgate.hooks.kubernetes.facts import Facts, Node
+from peakgate.hooks.kubernetes.node_labels import MEMORY, NAMING, card_of
+from peakgate.hooks.kubernetes.quantities import count_of, label_bytes
+from peakgate.hooks.kubernetes.requests import GPU, SHARED, Request, requests_of
+from peakgate.hooks.kubernetes.selection import GREATER, IN, Requirement, Selection, selection_of
+from peakgate.hooks.kubernetes.shares import Share, share_of
+from peakgate.readers.manifests.pods import Pods
+
+
+def cards_of(pods: Pods, facts: Facts) -> Cards:
+    """What one pod of a template gets; neither candidates nor a doubt when it asks for no GPU."""
+    selection = selection_of(pods.spec, facts.flavor, facts.flavor_name)
+    claimed, requests, share = claimed_by(pods, facts), requests_of(pods), share_of(pods)
+    if claimed is not None:
+        return Cards(doubt="it both claims GPUs and asks for them") if requests else _claimed(claimed, facts)
+    if share is not None and share.doubt:
+        return Cards(doubt=share.doubt)
+    if share is not None and not requests:
+        requests = [Request(resource=GPU, count=share.count or 1, source=share.source)] if share.count else []
+    if not requests:
+        return Cards()
+    if len(requests) > 1:
+        return Cards(doubt=f"its containers ask for several kinds of GPUs: {', '.join(each.resource for each in requests)}")
+    if share is not None:
+        return _shares(share, requests[0], selection, facts)
+    return _whole(requests[0], selection, facts)
+
+
+def _claimed(claimed: Claimed, facts: Facts) -> Cards:
+    if claimed.doubt:
+        return Cards(doubt=claimed.doubt)
+    found = [each for wanted in claimed.alternatives for each in candidates_of(wanted, facts.devices)]
+    if not found and facts.devices is not None:  # none is published yet: what the claim says itself
+        found = [each for wanted in claimed.alternatives for each in candidates_of(wanted, None)]
+    if not found:
+        return Cards(doubt=f"{claimed.alternatives[0].source} does not say which GPU it takes")
+    named = facts.devices is None or not facts.nodes_may_join
+    return Cards(candidates=_ordered(found, facts), is_complete=named)
+
+
+def _shares(share: Share, request: Request, selection: Selection, facts: Facts) -> Cards:
+    """Judged against the part: others have the rest."""
+    count = share.count or request.count
+    if share.memory_bytes:
+        on, said = f"a share of a GPU ({share.source})", share.source if share.count else request.source
+        size = share.memory_bytes
+        return Cards(
+            candidates=(Candidate(memory_bytes=size, count=count, is_part=True, on=on, memory_source=share.source, count_source=said),)
+        )
+    whole = _whole(replace(request, count=count), selection, facts)
+    parts = [_part(each, share, facts) for each in whole.candidates]
+    known = [replace(each, count=count) for each in parts if each is not None]
+    if len(known) != len(parts):
+        return Cards(doubt=f"the memory of a card is not known of which it gets a part ({share.source})")
+    return replace(whole, candidates=_ordered(known, facts))
+
+
+def _part(card: Candidate, share: Share, facts: Facts) -> Candidate | None:
+    total = card.memory_bytes or facts.catalogue.get(card.gpu, 0)
+    if not total:
+        return None
+    size = total * share.ratio.numerator // share.ratio.denominator
+    source = f"{share.source} of {card.memory_source}"
+    on, said = f"{share.source} of {card.name}", share.source if share.count else card.count_source
+    return replace(card, gpu="", memory_bytes=size, is_part=True, on=on, memory_source=source, count_source=said)
+
+
+def _whole(request: Request, selection: Selection, facts: Facts) -> Cards:
+    nodes = [each for each in facts.nodes or () if selection.matches(each.labels) and _has_room(each, request)]
+    found = [card_of(each.labels, request.profile) for each in nodes]
+    is_named, may_join = any(_names_a_card(each) for each in selection.branches()), facts.nodes_may_join
+    if nodes and all(each is not None for each in found):
+        cards = [_of_request(each, request) for each in found if each is not None]
+        return Cards(candidates=_ordered(cards, facts), is_complete=is_named or not may_join)
+    stated = [_of_request(each, request) for each in _stated(selection, request)]
+    known = [_of_request(each, request) for each in found if each is not None]
+    if stated:
+        return Cards(candidates=_ordered(stated, facts), is_complete=True)
+    if known:  # some nodes tell and some do not
+        return Cards(candidates=_ordered(known, facts), is_complete=False, doubt="nodes that match do not tell which GPU they have")
+    return Cards(doubt=_no_card(nodes, selection, facts))
+
+
+def _no_card(nodes: Sequence[Node], selection: Selection, facts: Facts) -> str:
+    asked = ", ".join(str(each) for each in selection.always[:3]) or "no selector"
+    if nodes:
+        return f"no label of the node {nodes[0].name} tells which GPU it has"
+    if facts.nodes is None:
+        return f"the pod does not say which GPU it takes ({asked}), and nodes are not looked at"
+    return f"no node matches ({asked}), and the selector names no GPU or instance type that is known"
+
+
+def _has_room(node: Node, request: Request) -> bool:
+    """Whether the node could ever hold the pod."""
+    return count_of(node.has.get(request.resource, "0")) >= request.count
+
+
+def _of_request(card: Candidate, request: Request) -> Candidate:
+    is_shared = card.is_shared or (request.resource.startswith(SHARED) and not card.is_part)
+    return replace(card, count=request.count, count_source=request.source, is_shared=is_shared)
+
+
+def _names_a_card(branch: Iterable[Requirement]) -> bool:
+    return any(each.operator == IN and each.key in (*NAMING, MEMORY) for each in branch)
+
+
+def _stated(selection: Selection, request: Request) -> list[Candidate]:
+    """What the selection says itself; nothing unless each way to meet it does."""
+    found: list[Candidate] = []
+    for branch in selection.branches():
+        cards = [card_of(labels, request.profile) for labels in _label_sets(branch)]
+        least = _least(branch)
+        if cards and all(each is not None for each in cards):
+            found += [each for each in cards if each is not None]
+        elif least is not None and not request.profile:
+            found.append(least)
+        else:
+            return []
+    return found
+
+
+def _label_sets(branch: Sequence[Requirement]) -> Iterator[Mapping[str, str]]:
+    """The labels of a node that meets all of a branch: once for each value of the label that names the card most clearly."""
+    values = {each.key: each.values for each in branch if each.operator == IN and each.values}
+    fixed = {key: listed[0] for key, listed in values.items() if len(listed) == 1}
+    naming = next((label for label in NAMING if label in values), MEMORY if MEMORY in values else "")
+    for value in values.get(naming, ("",)):
+        yield {**fixed, naming: value} if naming else fixed
+
+
+def _least(branch: Iterable[Requirement]) -> Candidate | None:
+    """A selection on the label of the memory says how little a node may have."""
+    for each in branch:
+        value = each.values[0] if each.values else ""
+        size = label_bytes(value) if each.key == MEMORY and each.operator == GREATER else None
+        if size is not None:
+            return Candidate(memory_bytes=size, is_least=True, labels=(), memory_source=f"{each.source} > {value}")
+    return None
+
+
+def _ordered(cards: Iterable[Candidate], facts: Facts) -> tuple[Candidate, ...]:
+    """Each kind once, from the least memory to the most."""
+
+    def size(card: Candidate) -> tuple[int, str]:
+        return card.memory_bytes or facts.catalogue.get(card.gpu, 0), card.name
+
+    return tuple(sorted(dict.fromkeys(cards), key=size))
