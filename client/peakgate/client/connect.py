@@ -129,9 +129,12 @@ class Client:
         self._predict_timeout_seconds = predict_timeout_seconds
         self._call_timeout_seconds = call_timeout_seconds
 
-    def predict(self, job: TrainingJob, *, brief: bool = False, validate_only: bool = False, asker: Asker = NOBODY) -> PredictResponse:
-        """The service's answer to one job."""
+    def predict(
+        self, job: TrainingJob, *, brief: bool = False, validate_only: bool = False, asker: Asker = NOBODY, request_id: str = ""
+    ) -> PredictResponse:
+        """The service's answer to one job. A `request_id` of the caller's own makes the same call of another process the same request."""
         request = _predict_request(job, brief=brief, validate_only=validate_only, asker=asker)
+        request.request_id = request_id or request.request_id
         return _called(lambda: self._predictions.Predict(request, timeout=self._predict_timeout_seconds))
 
     def explain(self, job: TrainingJob) -> PredictResponse:

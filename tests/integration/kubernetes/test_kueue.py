@@ -1,0 +1,245 @@
+"""The AdmissionCheck controller against an API server's semantics and a real service."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from kubernetes.client import ApiClient, Configuration
+from tests.integration.cli import peakgate
+from tests.integration.kubernetes.api_server import KUEUE, LEASES, ApiServer, serving
+from tests.integration.kubernetes.kueue_objects import LARGE, SMALL, a_check, a_cluster, a_workload
+
+from peakgate.hooks.kubernetes.kueue.cluster import Cluster
+from peakgate.hooks.kubernetes.kueue.permissions import PERMISSIONS
+from peakgate.hooks.kubernetes.kueue.release import release
+from peakgate.hooks.kubernetes.kueue.run import KueueOptions, Replica
+from peakgate.server.embedded import open_embedded
+
+Start: TypeAlias = Callable[..., AbstractContextManager[Replica]]
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A service with a database of its own."""
+    with open_embedded(f"sqlite:///{tmp_path_factory.mktemp('kueue') / 'peakgate.db'}") as found:
+        yield found
+
+
+def cluster_at(address: str) -> Cluster:
+    """The official client, as a pod or a person has it."""
+    configuration = Configuration()
+    configuration.host = address
+    return Cluster(ApiClient(configuration))
+
+
+@contextmanager
+def a_replica(address: str, target: str, *, identity: str = "one", **options: object) -> Iterator[Replica]:
+    """A replica that runs while the block does."""
+    told = {"server": target, "namespace": "peakgate", "lease": "peakgate-kueue", "lease_seconds": 1.5} | options
+    replica = Replica(cluster_at(address), KueueOptions(**told), identity=identity)  # type: ignore[arg-type]  # the names are its own
+    thread = threading.Thread(target=replica.run, daemon=True)
+    thread.start()
+    try:
+        yield replica
+    finally:
+        replica.stopped.set()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@contextmanager
+def running(server: ApiServer, target: str, **options: object) -> Iterator[Replica]:
+    """A server and one replica."""
+    with serving(server) as address, a_replica(address, target, **options) as replica:
+        yield replica
+
+
+def is_settled(server: ApiServer, name: str, check: str = "peakgate") -> Callable[[], bool]:
+    """Whether the check has another state than Pending."""
+    return lambda: server.state(name, check)["state"] != "Pending"
+
+
+def is_admitted(server: ApiServer, name: str) -> Callable[[], bool]:
+    """Whether the queue let the workload go."""
+    return lambda: any(
+        each["type"] == "Admitted" for each in server.get(KUEUE, "workloads", name, "team-a")["status"].get("conditions", [])
+    )
+
+
+@pytest.mark.parametrize(
+    ("workload", "mode", "want_state", "want_words"),
+    [
+        (a_workload(job=SMALL), "enforce", "Ready", "fits: a GPU needs"),
+        (a_workload(job=LARGE), "enforce", "Rejected", "h100-80gb has"),
+        (a_workload(job=LARGE), "warn", "Ready", "does not fit, admitted all the same"),
+        (a_workload(job=LARGE), "", "Ready", "does not fit, admitted all the same"),
+        (a_workload(job=LARGE), "off", "Ready", "the check is off"),
+        (a_workload(job=LARGE, flavor="bare"), "enforce", "Ready", "not checked: the pod does not say which GPU it takes"),
+        (a_workload(job=LARGE | {"batch": {}}, flavor="h100"), "enforce", "Rejected", "h100-80gb has"),
+        (a_workload(job=SMALL | {"batch": {}}, flavor="h100"), "enforce", "Ready", "cannot be judged"),
+        (a_workload(), "enforce", "Ready", "not checked"),
+        (a_workload(job={"model": {"preset": "no-such-model"}}), "enforce", "Ready", "not checked"),
+        (a_workload(job=LARGE, gpus=0), "enforce", "Ready", "no pod asks for a GPU"),
+    ],
+)
+def test_a_state_for_each_verdict(target: str, workload: dict[str, object], mode: str, want_state: str, want_words: str) -> None:
+    """Only a rejection that is sure rejects, and only where that was asked for; everything else is Ready and says why."""
+    server = a_cluster(a_check(mode=mode))
+    server.put(KUEUE, "workloads", workload)
+    with running(server, target):
+        server.wait(is_settled(server, "train"))
+    told = server.state("train")
+    assert told["state"] == want_state
+    assert want_words in told["message"]
+    assert "requeueAfterSeconds" not in told
+
+
+def test_the_flavor_decides(target: str) -> None:
+    """The same job on two flavors of one queue."""
+    server = a_cluster(a_check(mode="enforce"))
+    job = SMALL | {"model": {"preset": "llama-3.2-1b"}}
+    server.put(KUEUE, "workloads", a_workload("big", job, flavor="h100"))
+    server.put(KUEUE, "workloads", a_workload("small", job, flavor="t4"))
+    with running(server, target):
+        server.wait(is_settled(server, "big"))
+        server.wait(is_settled(server, "small"))
+    assert (server.state("big")["state"], server.state("small")["state"]) == ("Ready", "Rejected")
+
+
+def test_the_check_becomes_active_and_the_pods_carry_the_prediction(target: str) -> None:
+    """The queue is usable, and what agents see on the node leads back to the prediction."""
+    server = a_cluster()
+    with running(server, target):
+        server.wait(lambda: "status" in server.get(KUEUE, "admissionchecks", "peakgate"))
+        server.put(KUEUE, "workloads", a_workload(job=SMALL))
+        server.wait(is_admitted(server, "train"))
+    (condition,) = server.get(KUEUE, "admissionchecks", "peakgate")["status"]["conditions"]
+    assert (condition["type"], condition["status"], condition["observedGeneration"]) == ("Active", "True", 1)
+    (update,) = server.state("train")["podSetUpdates"]
+    assert update["name"] == "main"
+    assert update["annotations"]["peakgate.io/prediction"].startswith("predictions/")
+
+
+def test_only_its_own_pending_checks_are_touched(target: str) -> None:
+    """Another controller's check, a queue that did not opt in and a workload without quota stay as they are."""
+    server = a_cluster(a_check(), a_check("theirs", controller="example.com/other"))
+    server.put(KUEUE, "workloads", a_workload("both", SMALL, checks=("peakgate", "theirs")))
+    server.put(KUEUE, "workloads", a_workload("other", SMALL, checks=("theirs",)))
+    server.put(KUEUE, "workloads", a_workload("waits", SMALL, has_quota=False))
+    with running(server, target):
+        server.wait(is_settled(server, "both"))
+        server.put(KUEUE, "workloads", a_workload("last", SMALL))
+        server.wait(is_settled(server, "last"))
+    assert server.state("both", "theirs")["state"] == "Pending"
+    assert server.state("other", "theirs")["state"] == "Pending"
+    assert server.state("waits")["state"] == "Pending"
+    assert "status" not in server.get(KUEUE, "admissionchecks", "theirs")
+
+
+def test_a_conflict_and_a_fault_of_the_api_server_are_tried_again(target: str) -> None:
+    """409 from another writer, and 500: the state is set in the end, and the failures are counted."""
+    server = a_cluster()
+    with running(server, target) as replica:
+        server.wait(lambda: "status" in server.get(KUEUE, "admissionchecks", "peakgate"))
+        server.fail = [409, 500]
+        server.put(KUEUE, "workloads", a_workload(job=SMALL))
+        server.wait(is_admitted(server, "train"))
+        counted = {status: replica.metrics.errors.labels(status)._value.get() for status in ("409", "500")}
+    assert counted == {"409": 1.0, "500": 1.0}
+
+
+def test_a_version_that_is_gone_is_listed_anew(target: str) -> None:
+    """What happened while nobody could watch is found by the list (410 Gone)."""
+    server = a_cluster()
+    with running(server, target):
+        server.wait(lambda: "status" in server.get(KUEUE, "admissionchecks", "peakgate"))
+        with server.changed:
+            server.put(KUEUE, "workloads", a_workload(job=SMALL))
+            server.forget()
+        server.wait(is_admitted(server, "train"))
+
+
+def test_a_second_replica_takes_over(target: str) -> None:
+    """The first one stops: it gives the lease back, the other one leads and the queue moves on."""
+    server = a_cluster()
+    with serving(server) as address, ExitStack() as second:
+        with a_replica(address, target, identity="one"):
+            server.wait(lambda: server.get(LEASES, "leases", "peakgate-kueue", "peakgate").get("spec", {}).get("holderIdentity") == "one")
+            two = second.enter_context(a_replica(address, target, identity="two"))
+            server.wait(two.is_ready)
+            assert two.metrics.leads._value.get() == 0
+        server.put(KUEUE, "workloads", a_workload(job=SMALL))
+        server.wait(is_admitted(server, "train"))
+        assert server.get(LEASES, "leases", "peakgate-kueue", "peakgate")["spec"]["holderIdentity"] == "two"
+    assert server.get(LEASES, "leases", "peakgate-kueue", "peakgate")["spec"]["holderIdentity"] == ""
+
+
+def test_without_a_controller_the_queue_waits_until_it_is_released(target: str, tmp_path: Path) -> None:
+    """Kueue keeps an active check active and its workloads pending: the break-glass lets them go, by hand and without a service."""
+    server = a_cluster()
+    with serving(server) as address:
+        with a_replica(address, target):
+            server.wait(lambda: "status" in server.get(KUEUE, "admissionchecks", "peakgate"))
+        server.put(KUEUE, "workloads", a_workload("stuck", LARGE))
+        server.put(KUEUE, "workloads", a_workload("stuck-too", LARGE))
+        assert server.get(KUEUE, "admissionchecks", "peakgate")["status"]["conditions"][0]["status"] == "True"
+        assert not is_settled(server, "stuck")()
+        config = tmp_path / "config"
+        config.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
+            f"clusters: [{{name: c, cluster: {{server: '{address}'}}}}]\nusers: [{{name: u, user: {{}}}}]\n"
+        )
+        done = peakgate("kueue", "release", "--reason", "the cluster is on fire", KUBECONFIG=str(config))
+        assert (done.status, done.err) == (0, "")
+    assert sorted(done.out.splitlines()) == ["team-a/stuck peakgate: released", "team-a/stuck-too peakgate: released"]
+    assert server.state("stuck")["message"] == "not checked: released by hand (the cluster is on fire)"
+    assert is_admitted(server, "stuck")()
+
+
+def test_an_annotation_releases_what_waits_and_what_comes(target: str) -> None:
+    """The break-glass that needs no program: for a controller that runs and decides wrongly."""
+    server = a_cluster(a_check(mode="enforce", release="wrong figures"))
+    server.put(KUEUE, "workloads", a_workload(job=LARGE))
+    with running(server, target):
+        server.wait(is_admitted(server, "train"))
+    assert server.state("train")["message"] == "not checked: the check is released (wrong figures)"
+
+
+def test_a_release_meets_a_conflict(target: str) -> None:
+    """Another writer was quicker: it reads again."""
+    server = a_cluster()
+    server.put(KUEUE, "workloads", a_workload(job=LARGE))
+    server.fail = [409]
+    with serving(server) as address:
+        assert [each.problem for each in release(cluster_at(address), "r")] == [""]
+        assert list(release(cluster_at(address), "r")) == []
+
+
+def test_it_asks_for_no_more_than_its_role_grants(target: str) -> None:
+    """Every call of a replica with all options stands in the table that the chart's roles are made of."""
+    server = a_cluster()
+    server.put(KUEUE, "workloads", a_workload(job=SMALL))
+    with running(server, target, nodes=True, claims=True):
+        server.wait(is_admitted(server, "train"))
+    granted = {(each.resource.split("/")[0], verb) for each in PERMISSIONS for verb in each.verbs}
+    asked = {(kind, verb) for verb, path in server.calls if (kind := _kind(path)) for verb in [_verb(verb, path)]}
+    assert asked <= granted | {("apis", "list")}
+    assert {kind for kind, _ in asked} >= {"nodes", "workloads", "leases", "admissionchecks", "resourceflavors", "resourceslices"}
+
+
+def _kind(path: str) -> str:
+    parts = [each for each in path.strip("/").removesuffix("/status").split("/") if each]
+    if "namespaces" in parts:
+        return parts[parts.index("namespaces") + 2]
+    return parts[-1] if parts[0] == "api" or len(parts) in (1, 4) else parts[3]
+
+
+def _verb(verb: str, path: str) -> str:
+    if verb != "GET":
+        return {"PATCH": "patch", "PUT": "update"}[verb]
+    return "get" if "/namespaces/" in path else "list"
