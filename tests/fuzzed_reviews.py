@@ -112,7 +112,7 @@ def _ungrounded(request: Mapping[str, Any], response: Mapping[str, Any]) -> list
     grounds = {
         "mode": audit["mode"] == "enforce",
         "operation": request["operation"] == "CREATE",
-        "kind": (kind.get("group") or "", kind.get("kind")) in ours,
+        "kind": (_text(kind.get("group")), _text(kind.get("kind"))) in ours,
         "owner": not (isinstance(owners, list) and any(isinstance(each, dict) and each.get("controller") is True for each in owners)),
         "verdict": audit["verdict"] == "reject",
         "figures": int(audit["bound-bytes"]) > int(audit["usable-bytes"]) > 0,
@@ -123,3 +123,7 @@ def _ungrounded(request: Mapping[str, Any], response: Mapping[str, Any]) -> list
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -31,6 +31,7 @@ from tests.bench.suggesting import measured as suggested
 from tests.bench.suggestions import Top, out_of_memory, top
 from tests.bench.suggestions import report as suggestions_report
 from tests.bench.walking import measured
+from tests.bench.webhook import main as webhook
 
 
 def overhead() -> bool:
@@ -175,6 +176,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "calibration": calibration,
     "simulating": simulating,
     "slurm": slurm_hook,
+    "webhook": webhook,
 }
 
 

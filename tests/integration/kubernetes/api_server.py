@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Condition, Thread
 from typing import Any
@@ -36,6 +36,7 @@ class ApiServer:
         self.page = 2
         self.bookmark_seconds = 0.1
         self.plays_kueue = True
+        self.counts_retries = True
         self.is_down = False
         self.changed = Condition()
 
@@ -110,10 +111,10 @@ class ApiServer:
         checks = item["status"]["admissionChecks"]
         if any(each["state"] == "Retry" for each in checks):
             for each in checks:
-                count = each.get("retryCount", 0) + 1 if each["state"] == "Retry" else None
-                each |= {"state": "Pending", "message": f"Reset to Pending after eviction. Previously: {each['state']}"}
+                count = each.get("retryCount", 0) + 1 if each["state"] == "Retry" and self.counts_retries else None
+                each.update(state="Pending", message=f"Reset to Pending after eviction. Previously: {each['state']}")
                 each.pop("retryCount", None)
-                each |= {"retryCount": count} if count else {}
+                each.update({"retryCount": count} if count else {})
             self.put(key[0], key[1], item)
         elif all(each["state"] == "Ready" for each in checks):
             item["status"].setdefault("conditions", []).append({"type": "Admitted", "status": "True"})
@@ -140,8 +141,8 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             path, query = self._asked("GET")
             if path == "apis":
-                group = {"name": "kueue.x-k8s.io", "versions": [{"groupVersion": "kueue.x-k8s.io/v1beta2", "version": "v1beta2"}]}
-                self._answer(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]})
+                kueue = {"name": "kueue.x-k8s.io", "versions": [{"groupVersion": "kueue.x-k8s.io/v1beta2", "version": "v1beta2"}]}
+                self._answer(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": [kueue]})
                 return
             match = _PATH.match(path)
             if match is None or server.is_down:
@@ -201,9 +202,8 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             while not server.is_down:
                 with server.changed:
-                    server.changed.wait_for(
-                        lambda: server.is_down or version < server.oldest or self._after(kind, version), server.bookmark_seconds
-                    )
+                    if not self._after(kind, version) and version >= server.oldest:
+                        server.changed.wait(server.bookmark_seconds)
                     fresh, now, is_gone = self._after(kind, version), server.version, version < server.oldest
                 if is_gone:
                     body = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
@@ -233,10 +233,8 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(content)
 
         def handle(self) -> None:
-            try:
+            with suppress(OSError):  # a watch that its client has ended
                 super().handle()
-            except (ConnectionError, OSError):
-                pass  # a watch that its client has ended
 
         def log_message(self, *args: object) -> None:
             """Nothing."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
-
 from tests.integration.kubernetes.api_server import KUEUE, LEASES, ApiServer
 
 Json = dict[str, Any]
 GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
-LARGE = {
+LARGE: Json = {
     "model": {"preset": "llama-3.1-8b"},
     "batch": {
         "micro_batch_size": 4,
@@ -30,6 +29,9 @@ LARGE = {
 """Eight billion parameters with AdamW on one GPU: more than any card of the catalogue but the largest has."""
 
 SMALL = LARGE | {"model": {"preset": "gpt2"}, "batch": LARGE["batch"] | {"micro_batch_size": 1, "sequence_length": 512}}
+
+MIDDLE = SMALL | {"model": {"preset": "llama-3.2-1b"}}
+"""More than a card of 16 GB has, and less than one of 80 GB."""
 
 
 def a_check(name: str = "peakgate", *, mode: str = "", release: str = "", controller: str = "peakgate.io/kueue") -> Json:

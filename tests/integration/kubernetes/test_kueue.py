@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 
 import pytest
 from kubernetes.client import ApiClient, Configuration
 from tests.integration.cli import peakgate
 from tests.integration.kubernetes.api_server import KUEUE, LEASES, ApiServer, serving
-from tests.integration.kubernetes.kueue_objects import LARGE, SMALL, a_check, a_cluster, a_workload
+from tests.integration.kubernetes.kueue_objects import LARGE, MIDDLE, SMALL, a_check, a_cluster, a_workload
 
 from peakgate.hooks.kubernetes.kueue.cluster import Cluster
+from peakgate.hooks.kubernetes.kueue.controller import Controller
+from peakgate.hooks.kubernetes.kueue.deciding import MOST_RETRIES, Judged
+from peakgate.hooks.kubernetes.kueue.metrics import KueueMetrics
 from peakgate.hooks.kubernetes.kueue.permissions import PERMISSIONS
 from peakgate.hooks.kubernetes.kueue.release import release
 from peakgate.hooks.kubernetes.kueue.run import KueueOptions, Replica
 from peakgate.server.embedded import open_embedded
-
-Start: TypeAlias = Callable[..., AbstractContextManager[Replica]]
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +39,10 @@ def cluster_at(address: str) -> Cluster:
 
 
 @contextmanager
-def a_replica(address: str, target: str, *, identity: str = "one", **options: object) -> Iterator[Replica]:
+def a_replica(address: str, target: str, *, identity: str = "one", **options: Any) -> Iterator[Replica]:
     """A replica that runs while the block does."""
-    told = {"server": target, "namespace": "peakgate", "lease": "peakgate-kueue", "lease_seconds": 1.5} | options
-    replica = Replica(cluster_at(address), KueueOptions(**told), identity=identity)  # type: ignore[arg-type]  # the names are its own
+    told: dict[str, Any] = {"server": target, "namespace": "peakgate", "lease": "peakgate-kueue", "lease_seconds": 1.5} | options
+    replica = Replica(cluster_at(address), KueueOptions(**told), identity=identity)
     thread = threading.Thread(target=replica.run, daemon=True)
     thread.start()
     try:
@@ -53,7 +54,7 @@ def a_replica(address: str, target: str, *, identity: str = "one", **options: ob
 
 
 @contextmanager
-def running(server: ApiServer, target: str, **options: object) -> Iterator[Replica]:
+def running(server: ApiServer, target: str, **options: Any) -> Iterator[Replica]:
     """A server and one replica."""
     with serving(server) as address, a_replica(address, target, **options) as replica:
         yield replica
@@ -71,44 +72,46 @@ def is_admitted(server: ApiServer, name: str) -> Callable[[], bool]:
     )
 
 
-@pytest.mark.parametrize(
-    ("workload", "mode", "want_state", "want_words"),
-    [
-        (a_workload(job=SMALL), "enforce", "Ready", "fits: a GPU needs"),
-        (a_workload(job=LARGE), "enforce", "Rejected", "h100-80gb has"),
-        (a_workload(job=LARGE), "warn", "Ready", "does not fit, admitted all the same"),
-        (a_workload(job=LARGE), "", "Ready", "does not fit, admitted all the same"),
-        (a_workload(job=LARGE), "off", "Ready", "the check is off"),
-        (a_workload(job=LARGE, flavor="bare"), "enforce", "Ready", "not checked: the pod does not say which GPU it takes"),
-        (a_workload(job=LARGE | {"batch": {}}, flavor="h100"), "enforce", "Rejected", "h100-80gb has"),
-        (a_workload(job=SMALL | {"batch": {}}, flavor="h100"), "enforce", "Ready", "cannot be judged"),
-        (a_workload(), "enforce", "Ready", "not checked"),
-        (a_workload(job={"model": {"preset": "no-such-model"}}), "enforce", "Ready", "not checked"),
-        (a_workload(job=LARGE, gpus=0), "enforce", "Ready", "no pod asks for a GPU"),
-    ],
-)
-def test_a_state_for_each_verdict(target: str, workload: dict[str, object], mode: str, want_state: str, want_words: str) -> None:
-    """Only a rejection that is sure rejects, and only where that was asked for; everything else is Ready and says why."""
-    server = a_cluster(a_check(mode=mode))
-    server.put(KUEUE, "workloads", workload)
+VERDICTS = {
+    "fits": ("enforce", a_workload(job=SMALL), "Ready", "fits: a GPU needs"),
+    "too-large": ("enforce", a_workload(job=LARGE), "Rejected", "h100-80gb has"),
+    "only-warned": ("warn", a_workload(job=LARGE), "Ready", "does not fit, admitted all the same"),
+    "by-default": ("", a_workload(job=LARGE), "Ready", "does not fit, admitted all the same"),
+    "off": ("off", a_workload(job=LARGE), "Ready", "the check is off"),
+    "bare-flavor": ("enforce", a_workload(job=LARGE, flavor="bare"), "Ready", "not checked: the pod does not say which GPU it takes"),
+    "states-alone": ("enforce", a_workload(job=LARGE | {"batch": {}}), "Rejected", "h100-80gb has"),
+    "undecided": ("enforce", a_workload(job=SMALL | {"batch": {}}), "Ready", "cannot be judged"),
+    "unread": ("enforce", a_workload(), "Ready", "not checked"),
+    "no-job": ("enforce", a_workload(job={"model": {"preset": "no-such-model"}}), "Ready", "not checked"),
+    "no-gpu": ("enforce", a_workload(job=LARGE, gpus=0), "Ready", "no pod asks for a GPU"),
+    "small-card": ("enforce", a_workload(job=MIDDLE, flavor="t4"), "Rejected", "t4-16gb has"),
+    "large-card": ("enforce", a_workload(job=MIDDLE), "Ready", "fits: a GPU needs"),
+}
+"""Name of a workload -> mode of its check, the workload, and what becomes of it."""
+
+
+@pytest.fixture(scope="module")
+def judged(target: str) -> ApiServer:
+    """A server whose controller has judged all of them."""
+    server = a_cluster(*(a_check(f"check-{mode}", mode=mode) for mode in ("enforce", "warn", "off", "")))
+    for name, (mode, workload, _, _) in VERDICTS.items():
+        (state,) = workload["status"]["admissionChecks"]
+        named = workload | {"metadata": workload["metadata"] | {"name": name, "uid": name}}
+        server.put(KUEUE, "workloads", named | {"status": workload["status"] | {"admissionChecks": [state | {"name": f"check-{mode}"}]}})
     with running(server, target):
-        server.wait(is_settled(server, "train"))
-    told = server.state("train")
+        for name, (mode, *_) in VERDICTS.items():
+            server.wait(is_settled(server, name, f"check-{mode}"))
+    return server
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_state_for_each_verdict(judged: ApiServer, name: str) -> None:
+    """Only a rejection that is sure rejects, on the chosen flavor and where that was asked for; all else is Ready and says why."""
+    mode, _, want_state, want_words = VERDICTS[name]
+    told = judged.state(name, f"check-{mode}")
     assert told["state"] == want_state
     assert want_words in told["message"]
     assert "requeueAfterSeconds" not in told
-
-
-def test_the_flavor_decides(target: str) -> None:
-    """The same job on two flavors of one queue."""
-    server = a_cluster(a_check(mode="enforce"))
-    job = SMALL | {"model": {"preset": "llama-3.2-1b"}}
-    server.put(KUEUE, "workloads", a_workload("big", job, flavor="h100"))
-    server.put(KUEUE, "workloads", a_workload("small", job, flavor="t4"))
-    with running(server, target):
-        server.wait(is_settled(server, "big"))
-        server.wait(is_settled(server, "small"))
-    assert (server.state("big")["state"], server.state("small")["state"]) == ("Ready", "Rejected")
 
 
 def test_the_check_becomes_active_and_the_pods_carry_the_prediction(target: str) -> None:
@@ -199,6 +202,51 @@ def test_without_a_controller_the_queue_waits_until_it_is_released(target: str, 
     assert sorted(done.out.splitlines()) == ["team-a/stuck peakgate: released", "team-a/stuck-too peakgate: released"]
     assert server.state("stuck")["message"] == "not checked: released by hand (the cluster is on fire)"
     assert is_admitted(server, "stuck")()
+
+
+@contextmanager
+def deciding(server: ApiServer, judge: Callable[[object], Judged]) -> Iterator[KueueMetrics]:
+    """A controller that leads, with a judge of the test's own."""
+    metrics = KueueMetrics()
+    with serving(server) as address:
+        controller = Controller(cluster_at(address), judge, metrics=metrics)
+        controller.start()
+        try:
+            yield metrics
+        finally:
+            controller.stop()
+
+
+@pytest.mark.parametrize("counts", [True, False], ids=["kueue counts", "an older kueue does not"])
+def test_a_service_that_is_away_holds_nobody_up_for_ever(counts: bool) -> None:
+    """Three times Retry, later each time; then the workload goes on unchecked."""
+    server = a_cluster()
+    server.counts_retries = counts
+    server.put(KUEUE, "workloads", a_workload(job=SMALL))
+    with deciding(server, lambda _: Judged(is_away=True, problem="away")) as metrics:
+        server.wait(is_admitted(server, "train"))
+        assert metrics.decisions.labels("retry")._value.get() == MOST_RETRIES
+    told = [
+        each["status"]["admissionChecks"][0]
+        for *_, kind, each in server.events
+        if each["metadata"]["name"] == "train" and kind == "MODIFIED"
+    ]
+    assert [each["requeueAfterSeconds"] for each in told if each["state"] == "Retry"] == [60, 120, 240]
+    assert server.state("train")["message"] == "not checked: the service was away 4 times"
+
+
+def test_a_fault_of_its_own_holds_nobody_up() -> None:
+    """A bug while judging: the workload goes on, and the metric tells."""
+    server = a_cluster()
+    server.put(KUEUE, "workloads", a_workload(job=SMALL))
+
+    def judge(_: object) -> Judged:
+        raise ZeroDivisionError
+
+    with deciding(server, judge) as metrics:
+        server.wait(is_admitted(server, "train"))
+        assert metrics.decisions.labels("fault")._value.get() == 1
+    assert server.state("train")["message"].startswith("not checked: the controller has a fault")
 
 
 def test_an_annotation_releases_what_waits_and_what_comes(target: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -12,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.admission_reviews import RECORDED, RULES, T4, TOO_LARGE, a_review, cases, stating, with_new_uids
+from tests.admission_reviews import FITS, RECORDED, RULES, SPEC, T4, TOO_LARGE, a_review, cases, stating, with_new_uids
 from tests.bench.programs import Program
 from tests.certificate_swaps import swap
 from tests.unit.hooks.kubernetes.checks import check
@@ -23,6 +24,7 @@ from peakgate.client.connect import connect
 SWAPS = 12
 """Of a hundred in `make bench`."""
 
+PREDICTION = "peakgate.io/prediction"
 LONGEST_SECONDS = 2.0
 BESIDE = re.compile(rf"{BESIDE_READY} (\d+)")
 
@@ -133,3 +135,23 @@ def test_a_service_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
         assert len(allowed["warnings"]) == 1
         assert "not checked" in allowed["warnings"][0]
         assert 'outcome="unchecked",verdict="none"} 1.0' in webhook.probe("/metrics")[1]
+
+
+def test_what_mutating_adds_is_what_validating_finds(webhook: RunningWebhook, service: Program) -> None:
+    """The mutating webhook names a prediction; the validating one takes that instead of a second. A name of another job is not believed."""
+    with connect(service.target, predict_timeout_seconds=10.0) as client:
+        before = len(client.list_predictions(limit=1000))
+        review = a_review(stating("Job", TOO_LARGE, product=T4))
+        mutated = webhook.ask(json.dumps(review).encode(), path="/mutate?timeout=3s")
+        patch = json.loads(base64.b64decode(mutated["patch"]))
+        name = next(each["value"] for each in patch if each["path"].startswith("/metadata/annotations"))[PREDICTION]
+        item = review["request"]["object"]
+        item["metadata"]["annotations"] = {PREDICTION: name}
+        validated = webhook.ask(json.dumps(review).encode())
+        assert validated["auditAnnotations"]["prediction"] == name
+        assert validated["warnings"][-1].endswith(name.removeprefix("predictions/"))
+        assert len(client.list_predictions(limit=1000)) == before + 1
+        item["spec"]["template"]["metadata"]["annotations"][SPEC] = json.dumps(FITS)
+        other = webhook.ask(json.dumps(review).encode())
+        assert other["auditAnnotations"]["verdict"] == "admit"
+        assert other["auditAnnotations"]["prediction"] != name

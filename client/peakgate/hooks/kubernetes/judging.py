@@ -72,7 +72,7 @@ class Jury:
 
     async def _stored(self, asked: Asked, jobs: Sequence[TrainingJob]) -> Judged | None:
         """What was stored a moment ago for this very job, whose card is known."""
-        if not asked.named or asked.try_reason or len(jobs) != 1 or asked.cards.candidates or asked.cards.doubt:
+        if not asked.named or asked.try_reason or len(jobs) != 1 or asked.cards.doubt:
             return None
         found = await self.judges.stored(asked.named)
         if found is None or found.job != jobs[0]:
@@ -80,7 +80,8 @@ class Jury:
         age = datetime.now(UTC).timestamp() - found.stored.create_time.ToDatetime(UTC).timestamp()
         if age > FRESH_SECONDS:
             return None
-        return Judged(judgement=Judgement(answer=found.prediction, by=STORED), job=jobs[0])
+        conclusion = concluded(asked.cards, [found.prediction.verdict]) if asked.cards.candidates else None
+        return Judged(judgement=Judgement(answer=found.prediction, by=STORED), job=jobs[0], conclusion=conclusion)
 
     async def _asked(self, asked: Asked, jobs: Sequence[TrainingJob]) -> Judged:
         if not asked.cards.candidates:

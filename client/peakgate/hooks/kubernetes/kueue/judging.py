@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from peakgate.client.connect import Asker, Client
 from peakgate.client.errors import PeakgateError
-from peakgate.hooks.kubernetes.candidates import Candidate, Cards, concluded
+from peakgate.hooks.kubernetes.candidates import Cards, concluded
 from peakgate.hooks.kubernetes.facts import Facts, Object, at, list_at, mapping_at
 from peakgate.hooks.kubernetes.gpus import cards_of
 from peakgate.hooks.kubernetes.kueue.deciding import Judged
+from peakgate.hooks.kubernetes.object_job import Unreadable, job_of, on_card
 from peakgate.hooks.kubernetes.requests import is_gpu
-from peakgate.readers.files import FileError, GivenFiles
+from peakgate.readers.files import FileError
 from peakgate.readers.manifests.pods import Pods, pods_of
-from peakgate.readers.read import UnreadableError, read_file
 from peakgate.readers.settings import read_yaml
-from peakgate.v1.document import DocumentError, parse_job
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED", "INTERNAL", "UNKNOWN", "ABORTED", "DATA_LOSS"})
 """gRPC codes of a service that is not there for this call; with any other one it speaks of the job."""
 
-MODEL_PATHS = ("model.hf_config", "model.profile")
 TRY = "peakgate.io/try"
 MOST_CARDS = 8
 _REQUESTS = uuid.UUID("6f1a3a0e-9d0c-5e0b-8f6e-6b1d8c1f7a55")
 """Of requests about workloads: the same workload with the same flavors is the same request, so that its prediction is stored once."""
-
-
-class Unreadable(Exception):  # noqa: N818 - what it is, not an error of anybody
-    """A workload that does not say what it trains, in words."""
 
 
 class Judge:
@@ -47,14 +41,14 @@ class Judge:
     def judge(self, workload: Object) -> Judged:
         """What comes of it. Never raises for what the workload holds."""
         try:
-            told = [(name, cards) for name, cards in self._cards(workload) if cards.has_gpus]
+            told = [each for each in self._cards(workload) if each[1].has_gpus]
         except (FileError, RecursionError) as error:
             return Judged(problem=f"the workload cannot be read: {error}")
         if not told:
             return Judged(has_gpus=False)
-        cards, podsets = _together([each for _, each in told]), tuple(name for name, _ in told)
+        cards, podsets = _together([each for _, each, _ in told]), tuple(name for name, *_ in told)
         try:
-            job = job_of(workload)
+            job = _counted(job_of(workload), [(each, pods) for _, each, pods in told])
         except Unreadable as error:
             return Judged(problem=str(error), podsets=podsets)
         if not cards.candidates or len(cards.candidates) > MOST_CARDS:
@@ -64,12 +58,12 @@ class Judge:
         except PeakgateError as error:
             return Judged(problem=error.message, is_away=error.code in AWAY, podsets=podsets)
 
-    def _cards(self, workload: Object) -> Iterator[tuple[str, Cards]]:
-        """(pod set, what its pods get) with the labels of the flavor that was chosen for its GPUs."""
+    def _cards(self, workload: Object) -> Iterator[tuple[str, Cards, int]]:
+        """(pod set, what each of its pods gets, how many there are) with the labels of the flavor that was chosen for its GPUs."""
         facts, flavors = replace(self._facts(), namespace=str(at(workload, "metadata", "namespace"))), self._flavors()
         for name, pods in _podsets(workload):
             flavor = flavor_of(workload, name)
-            yield name, cards_of(pods, replace(facts, flavor=flavors.get(flavor, {}), flavor_name=flavor))
+            yield name, cards_of(pods, replace(facts, flavor=flavors.get(flavor, {}), flavor_name=flavor)), pods.count
 
     def _asked(self, workload: Object, job: TrainingJob, cards: Cards) -> Judged:
         """Every card is asked about; the prediction of the one that counts is stored."""
@@ -88,34 +82,13 @@ class Judge:
         return self._client.predict(job, asker=asker, request_id=str(uuid.uuid5(_REQUESTS, known.hex())))
 
 
-def job_of(workload: Object) -> TrainingJob:
-    """The job that a workload's templates say, by the readers. Raises Unreadable."""
-    text = json.dumps(_bare(workload), indent=1)
-    try:
-        reading = read_file("workload", GivenFiles({"workload": text}))
-    except (UnreadableError, RecursionError, ValueError) as error:
-        raise Unreadable(f"{str(error)[:300]}; state the job in the annotation peakgate.io/spec") from error
-    document = reading.document()
-    for path in MODEL_PATHS:
-        if isinstance(document.get(path), str):
-            raise Unreadable(f"{path} names a file, which is not read here: state its content in the annotation peakgate.io/spec")
-    try:
-        return parse_job(document)
-    except DocumentError as error:
-        raise Unreadable(f"what it states is no job: {str(error)[:300]}") from error
-
-
-def on_card(job: TrainingJob, card: Candidate) -> TrainingJob:
-    """The job on a card; stated bytes win over a name, as they do in the document."""
-    fitted = TrainingJob()
-    fitted.CopyFrom(job)
-    fitted.gpu.ClearField("type")
-    fitted.gpu.ClearField("memory_bytes")
-    if card.gpu:
-        fitted.gpu.type = card.gpu
-    if card.memory_bytes:
-        fitted.gpu.memory_bytes = card.memory_bytes
-    return fitted
+def _counted(job: TrainingJob, told: Sequence[tuple[Cards, int]]) -> TrainingJob:
+    """The job with its number of GPUs, where the readers see none because claims of devices or shares give them."""
+    counts = [(cards.candidates[0].count, pods) for cards, pods in told if cards.candidates]
+    if not job.gpu.count and counts:
+        job.gpu.count = sum(each * pods for each, pods in counts)
+        job.node.gpus = job.node.gpus or max(each for each, _ in counts)
+    return job
 
 
 def flavor_of(workload: Object, podset: str) -> str:
@@ -141,11 +114,6 @@ def _together(several: list[Cards]) -> Cards:
     candidates = tuple(dict.fromkeys(each for cards in several for each in cards.candidates))
     doubt = next((each.doubt for each in several if each.doubt), "")
     return Cards(candidates=candidates, is_complete=all(each.is_complete and not each.doubt for each in several), doubt=doubt)
-
-
-def _bare(workload: Object) -> dict[str, object]:
-    metadata = {key: value for key, value in mapping_at(workload, "metadata").items() if key not in ("managedFields", "ownerReferences")}
-    return {key: value for key, value in workload.items() if key != "status"} | {"metadata": metadata}
 
 
 def _asker(workload: Object) -> Asker:
