@@ -8,6 +8,7 @@ import shutil
 import socket
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,8 +71,11 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
     with ExitStack() as stack:
         server, http = stack.enter_context(running_service(folder))
         agent = stack.enter_context(running_agent(folder, server))
-        gate = stack.enter_context(running_gate(folder, "mode: shadow\n", "--server", server, "--no-beside"))
-        webhook = stack.enter_context(running_webhook(folder, "mode: warn\n", "--server", server, "--no-beside"))
+        with ThreadPoolExecutor() as pool:  # each takes seconds to start
+            asks = ("--server", server, "--no-beside")
+            starting = pool.submit(stack.enter_context, running_gate(folder, "mode: shadow\n", *asks))
+            webhook = stack.enter_context(running_webhook(folder, "mode: warn\n", *asks))
+            gate = starting.result()
         cluster = a_cluster()
         controller = stack.enter_context(running_controller(cluster, server))
         ports = {"agent": agent, "gate": gate.port, "webhook": webhook.metrics_port, "kueue": controller}
