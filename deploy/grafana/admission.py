@@ -160,6 +160,66 @@ ADMISSION = Dashboard(
                     queries=(("min(peakgate_webhook_certificate_expiry_timestamp_seconds) - time()", "left"),),
                     shape="number",
                 ),
+                Panel(
+                    title="State of the webhook",
+                    look_for="Up: the service answers it; beside: it can judge by itself; stale: its modes cannot be read.",
+                    unit="none",
+                    queries=(
+                        ("min(peakgate_webhook_service_up)", "service up"),
+                        ("min(peakgate_webhook_beside_ready)", "beside"),
+                        ("max(peakgate_webhook_config_stale)", "stale modes"),
+                    ),
+                ),
+                Panel(
+                    title="Faults of the webhook",
+                    look_for="Requests that were no review, and certificates that could not be read again, in an hour.",
+                    unit="none",
+                    queries=(
+                        (hourly("reason", "peakgate_webhook_requests_refused_total"), "{{reason}}"),
+                        (hourly("outcome", "peakgate_webhook_certificate_reloads_total"), "certificate: {{outcome}}"),
+                    ),
+                ),
+            ),
+        ),
+        (
+            "Kueue",
+            (
+                Panel(
+                    title="States that were set",
+                    look_for="By reason, in an hour.",
+                    unit="none",
+                    queries=((hourly("reason", "peakgate_kueue_decisions_total"), "{{reason}}"),),
+                ),
+                Panel(
+                    title="Workloads that wait",
+                    look_for="With quota, for this check; the oldest for so many seconds. A queue stands still while it rises.",
+                    unit="none",
+                    queries=(
+                        ("max(peakgate_kueue_waiting_workloads)", "waiting"),
+                        ("max(peakgate_kueue_oldest_waiting_seconds)", "oldest, in seconds"),
+                    ),
+                ),
+                Panel(
+                    title="Time to a state",
+                    look_for="From the controller's queue to the state.",
+                    unit="s",
+                    queries=quantiles("peakgate_kueue_decision_seconds", (0.5, 0.99)),
+                ),
+                Panel(
+                    title="Controllers",
+                    look_for="One leads; and seconds since the API server told something.",
+                    unit="none",
+                    queries=(
+                        ("sum(peakgate_kueue_leader)", "leaders"),
+                        ("min(time() - (peakgate_kueue_last_sync_timestamp_seconds > 0))", "since the last news, in seconds"),
+                    ),
+                ),
+                Panel(
+                    title="Calls that the API server refused",
+                    look_for="By status, in an hour; 409 is a race that was lost, 403 a right that is missing.",
+                    unit="none",
+                    queries=((hourly("status", "peakgate_kueue_api_errors_total"), "{{status}}"),),
+                ),
             ),
         ),
         (

@@ -15,6 +15,8 @@ TABLES = (
     ("The service", "peakgate-server", 9551, "peakgate.server.metric_table"),
     ("The agent", "peakgate-agent", 9552, "peakgate.agent.metric_table"),
     ("The Slurm gate", "peakgate-gate", 9553, "peakgate.hooks.slurm.gate_metric_table"),
+    ("The Kubernetes webhook", "peakgate-webhook", 9554, "peakgate.hooks.kubernetes.metric_table"),
+    ("The controller of Kueue's AdmissionCheck", "peakgate-kueue", 9555, "peakgate.hooks.kubernetes.kueue.metric_table"),
 )
 """Program, job in Prometheus, port of /metrics, and the module with its table."""
 

@@ -24,6 +24,7 @@ import grpc
 from peakgate.client.calibrations import Calibrations
 from peakgate.client.calling import called as _called
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
+from peakgate.v1.callers import GRPC, user_agent
 from peakgate.v1.catalog_service_pb2 import (
     GetJobSchemaRequest,
     ListDefaultsRequest,
@@ -254,9 +255,9 @@ class Client:
 
 
 @contextmanager
-def connect(target: str, *, predict_timeout_seconds: float = PREDICT_TIMEOUT_SECONDS) -> Iterator[Client]:
-    """A client of the service at `target` (host:port). Nothing is sent before the first call."""
-    with grpc.insecure_channel(target, options=_OPTIONS) as channel:
+def connect(target: str, *, predict_timeout_seconds: float = PREDICT_TIMEOUT_SECONDS, caller: str = GRPC) -> Iterator[Client]:
+    """A client of the service at `target` (host:port), which counts it by `caller`. Nothing is sent before the first call."""
+    with grpc.insecure_channel(target, options=(*_OPTIONS, user_agent(caller))) as channel:
         yield Client(channel, predict_timeout_seconds=predict_timeout_seconds, call_timeout_seconds=CALL_TIMEOUT_SECONDS)
 
 

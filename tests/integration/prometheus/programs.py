@@ -1,4 +1,4 @@
-"""A real Prometheus, and what it scrapes: a service, an agent on simulated GPUs and a Slurm gate, each a process of its own."""
+"""A real Prometheus, and what it scrapes: a service, an agent on simulated GPUs, a Slurm gate, a webhook, and a controller beside us."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -20,8 +21,14 @@ from typing import Any
 
 import pytest
 import yaml
+from kubernetes.client import ApiClient, Configuration
+from prometheus_client import start_http_server
 from tests.integration.agent_service import PROGRAM
+from tests.integration.kubernetes.api_server import ApiServer, serving
 from tests.promql import RULES
+
+from peakgate.hooks.kubernetes.kueue.cluster import Cluster
+from peakgate.hooks.kubernetes.kueue.run import KueueOptions, Replica
 
 ANNOUNCEMENT = re.compile(r"gRPC on (\S+) and HTTP on (\S+)")
 SERVICE = "from peakgate.server.main import run_server; raise SystemExit(run_server(grpc_port=0, http_port=0, database_url={url!r}))"
@@ -80,6 +87,27 @@ def running_agent(folder: Path, server: str) -> Iterator[int]:
         process = subprocess.Popen([sys.executable, "-c", PROGRAM, json.dumps(options)], stderr=log, env=environment)
     with _ended(process):
         yield port
+
+
+@contextlib.contextmanager
+def running_controller(cluster: ApiServer, server: str) -> Iterator[int]:
+    """Kueue's controller on a double of the API server; the port of its metrics."""
+    with serving(cluster) as address:
+        configuration = Configuration()
+        configuration.host = address
+        options = KueueOptions(server=server, namespace="peakgate", lease="peakgate-kueue", lease_seconds=1.5)
+        replica = Replica(Cluster(ApiClient(configuration)), options, identity="one")
+        metrics, metrics_thread = start_http_server(0, addr="127.0.0.1", registry=replica.metrics.registry)
+        thread = threading.Thread(target=replica.run, daemon=True)
+        thread.start()
+        try:
+            yield metrics.server_port
+        finally:
+            replica.stopped.set()
+            thread.join(10)
+            metrics.shutdown()
+            metrics.server_close()
+            metrics_thread.join()
 
 
 @dataclass(frozen=True, slots=True)

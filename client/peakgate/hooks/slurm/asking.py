@@ -40,9 +40,8 @@ OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.max_receive_message_length", 16 << 20),
     ("grpc.enable_retries", 0),
-    user_agent(SLURM),
 )
-"""A service that comes back is found within a second, and counts the gate's calls by themselves."""
+"""A service that comes back is found within a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +57,10 @@ class Judgement:
 
 
 class Service:
-    """Calls of one service over one channel that stays open."""
+    """Calls of one service over one channel that stays open. The service counts them by `caller`, one of CALLERS."""
 
-    def __init__(self, target: str) -> None:
-        self.channel = grpc.aio.insecure_channel(target, options=OPTIONS)
+    def __init__(self, target: str, *, caller: str = SLURM) -> None:
+        self.channel = grpc.aio.insecure_channel(target, options=(*OPTIONS, user_agent(caller)))
         self._stub: PredictionServiceAsyncStub = PredictionServiceStub(self.channel)
 
     async def predict(self, request: PredictRequest, seconds: float) -> PredictResponse:

@@ -1,38 +1,12 @@
-"""The gate's metrics are those of its table."""
+"""The words of the gate's metrics."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from prometheus_client import generate_latest
-
 from peakgate.hooks.slurm import peers
-from peakgate.hooks.slurm.gate_metric_table import ADMITTED_BY, CUT_BECAUSE, METRICS
-from peakgate.hooks.slurm.gate_metrics import GateMetrics, Watched
-
-
-def an_exposition() -> str:
-    """Of a gate that has done nothing but lose three lines of its journal."""
-    metrics = GateMetrics()
-    metrics.watch(
-        Watched(is_breaker_open=lambda: False, is_beside_ready=lambda: True, are_files_stale=lambda: False, journal_lost=lambda: 3)
-    )
-    return generate_latest(metrics.registry).decode()
-
-
-def test_every_metric_of_the_table_is_there_and_no_other() -> None:
-    """With its help, and every series at 0."""
-    text = an_exposition()
-    shown = {
-        name + ("_total" if kind == "counter" and not name.endswith("_total") else "")
-        for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
-    }
-    assert shown == {metric.name for metric in METRICS}
-    assert all(metric.help in text for metric in METRICS)
-    assert 'peakgate_gate_decisions_total{mode="warn",outcome="admitted",verdict="none"} 0.0' in text
-    assert "peakgate_gate_journal_lost_total 3.0" in text
-    assert "peakgate_gate_beside_ready 1.0" in text
+from peakgate.hooks.slurm.gate_metric_table import ADMITTED_BY, CUT_BECAUSE
 
 
 def test_the_words_of_the_table_are_those_of_the_code() -> None:
