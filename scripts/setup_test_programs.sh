@@ -7,6 +7,7 @@ library() { ls /usr/lib/*/$1 /usr/lib/$1 /usr/share/$1 2>/dev/null | grep -q .; 
 missing=
 have initdb && have postgres || missing=postgresql
 have pgbouncer || missing="$missing pgbouncer"
+have prometheus && have promtool || missing="$missing prometheus"
 # A cluster of Slurm runs only as root.
 if [ "$(id -u)" = 0 ]; then
     have munged || missing="$missing munge"

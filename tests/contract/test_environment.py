@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from tests.contract.sources import ROOT, sources
+from tests.contract.sources import ROOT, files, sources
 
 from peakgate.server.settings import Settings
 
@@ -86,6 +86,6 @@ def test_the_shared_paths_are_used() -> None:
 
 def test_variables_in_documents_exist() -> None:
     """A variable that a document names is one that the code reads, or one of the suite's own."""
-    documents = [ROOT / "README.md", *sorted((ROOT / "deploy").rglob("*"))]
-    named = {name for path in documents if path.is_file() for name in VARIABLE.findall(path.read_text())}
+    documents = [ROOT / "README.md", *(path for path in files() if path.is_relative_to(ROOT / "deploy"))]
+    named = {name for path in documents for name in VARIABLE.findall(path.read_text())}
     assert {name for name in named if not name.startswith("PEAKGATE_TEST_")} - SHARED - SETTINGS - SUBMISSION == set()

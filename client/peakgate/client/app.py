@@ -24,6 +24,7 @@ VERBS = (
     "agent",
     "gate",
     "webhook",
+    "kueue",
     "doctor",
     "db",
     "slurm",

@@ -24,6 +24,7 @@ import grpc
 from peakgate.client.calibrations import Calibrations
 from peakgate.client.calling import called as _called
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
+from peakgate.v1.callers import GRPC, user_agent
 from peakgate.v1.catalog_service_pb2 import (
     GetJobSchemaRequest,
     ListDefaultsRequest,
@@ -129,9 +130,12 @@ class Client:
         self._predict_timeout_seconds = predict_timeout_seconds
         self._call_timeout_seconds = call_timeout_seconds
 
-    def predict(self, job: TrainingJob, *, brief: bool = False, validate_only: bool = False, asker: Asker = NOBODY) -> PredictResponse:
-        """The service's answer to one job."""
+    def predict(
+        self, job: TrainingJob, *, brief: bool = False, validate_only: bool = False, asker: Asker = NOBODY, request_id: str = ""
+    ) -> PredictResponse:
+        """The service's answer to one job. A `request_id` of the caller's own makes the same call of another process the same request."""
         request = _predict_request(job, brief=brief, validate_only=validate_only, asker=asker)
+        request.request_id = request_id or request.request_id
         return _called(lambda: self._predictions.Predict(request, timeout=self._predict_timeout_seconds))
 
     def explain(self, job: TrainingJob) -> PredictResponse:
@@ -251,9 +255,9 @@ class Client:
 
 
 @contextmanager
-def connect(target: str, *, predict_timeout_seconds: float = PREDICT_TIMEOUT_SECONDS) -> Iterator[Client]:
-    """A client of the service at `target` (host:port). Nothing is sent before the first call."""
-    with grpc.insecure_channel(target, options=_OPTIONS) as channel:
+def connect(target: str, *, predict_timeout_seconds: float = PREDICT_TIMEOUT_SECONDS, caller: str = GRPC) -> Iterator[Client]:
+    """A client of the service at `target` (host:port), which counts it by `caller`. Nothing is sent before the first call."""
+    with grpc.insecure_channel(target, options=(*_OPTIONS, user_agent(caller))) as channel:
         yield Client(channel, predict_timeout_seconds=predict_timeout_seconds, call_timeout_seconds=CALL_TIMEOUT_SECONDS)
 
 

@@ -41,6 +41,7 @@ class Judged:
     content: PredictionContent
     assessor: Assessor
     """Under which it was judged."""
+    ground: Ground
     distrust: tuple[str, ...] = ()
     """Why the calibration was not trusted."""
     fits: tuple[bool, bool] | None = None
@@ -106,13 +107,14 @@ class Judge:
         assessor = self._assessor
         message = TrainingJob.FromString(job_bytes)
         own = replace(assessor, user=_known(user, assessor))
-        response, assessment, _ = self._answer(self._job(message), own, replay=replay, brief=brief)
+        response, assessment, decision, _ = self._answer(self._job(message), own, replay=replay, brief=brief)
         content = _content(response, assessment, job_bytes, message.name, self.memory.version)
         return Judged(
             answer=response,
             brief=answer.brief(response),
             content=content,
             assessor=assessor,
+            ground=decision.ground,
             distrust=assessment.distrust,
             fits=assessor.fits_by_both(assessment),
         )
@@ -130,7 +132,7 @@ class Judge:
         assessor = self._assessor
         job = self._job(message)
         solved = solve(job, solve_path, assessor, wishes) if solve_path else NOTHING
-        response, assessment, counsel = self._answer(job, assessor, wishes=wishes)
+        response, assessment, _, counsel = self._answer(job, assessor, wishes=wishes)
         smallest, largest = smallest_gpu(job, assessor), largest_micro_batch_size(job, assessor)
         return Advised(
             answer=response,
@@ -172,7 +174,7 @@ class Judge:
 
     def _answer(
         self, job: Job, assessor: Assessor, *, replay: bool = False, wishes: Wishes | None = None, brief: bool = False
-    ) -> tuple[PredictResponse, Assessment, Counsel]:
+    ) -> tuple[PredictResponse, Assessment, Decision, Counsel]:
         """The answer with what is advised: unasked, or under `wishes` when suggestions are asked for."""
         try:
             assessment = assessor.assess(job, replay=replay)
@@ -192,7 +194,7 @@ class Judge:
             predict_notes(job, assessment),
             calibration_version=assessor.snapshot.version,
         )
-        return response, assessment, counsel
+        return response, assessment, decision, counsel
 
 
 def _known(user: str, assessor: Assessor) -> str:

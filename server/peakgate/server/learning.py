@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+import math
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from peakgate.calibration import Calibrator, Outcome
 from peakgate.calibration.calibrator import OUT_OF_ORDER
+from peakgate.server.accuracy import Accuracy
 from peakgate.server.classing import Kind
 from peakgate.server.clock import MICROSECONDS, Clock
 from peakgate.server.errors import PeakgateError
-from peakgate.server.groups import groups_json
+from peakgate.server.groups import GroupSummary, groups_json
 from peakgate.server.judge import Judge
+from peakgate.server.kinds import kind_of
 from peakgate.server.lease import LeaseKeeper
 from peakgate.server.lengths import at_length
 from peakgate.server.logs import Logger
@@ -37,14 +40,15 @@ class Learned:
     """One applied attempt."""
 
     attempt: Attempt
-    observed_bytes: int
+    observed: Observed
     outcome: Outcome
-    kind: Kind
-    source: str
 
 
 Due = list[tuple[Attempt, Observed]]
 """Ended attempts, and what each says."""
+
+LEARNED = "LEARNED"
+"""The metric's word for an attempt that was not kept out."""
 
 MOST_AT_ONCE = 500
 """Attempts that one transaction takes in: whoever writes beside it waits for a part of a second at most."""
@@ -82,6 +86,8 @@ class Learner:
         self._quiet_us = int(rules.quiet_seconds * MICROSECONDS)
         self._metrics = metrics
         self._log = log
+        self._accuracy = Accuracy(metrics=metrics)
+        self._with_margin: set[tuple[str, str]] = set()
         self._lock = asyncio.Lock()
         self._sequence = self._made_us = 0
         self._margin = Margin(Calibrator(epoch=judge.memory.version))
@@ -165,10 +171,16 @@ class Learner:
             self._swap()
 
     def _swap(self) -> None:
-        self._judge.swap(replace(self._margin.calibrator.snapshot(), version=self._version), self.shadows.snapshot)
+        snapshot = replace(self._margin.calibrator.snapshot(), version=self._version)
+        self._judge.swap(snapshot, self.shadows.snapshot)
         self._metrics.series("peakgate_calibration_observations").set(sum(group.observations for group in self._groups))
-        for group in self._groups:
-            self._metrics.series("peakgate_calibration_margin_ratio", group=group.group).set(group.margin_ratio)
+        self._metrics.series("peakgate_calibration_alarms").set(sum(node.alarmed for node in snapshot.nodes.values()))
+        margins = largest_margins(self._groups)
+        for kind in self._with_margin - margins.keys():
+            margins[kind] = math.nan  # a calibration that was rolled back may know fewer
+        self._with_margin |= margins.keys()
+        for (gpu, framework), ratio in margins.items():
+            self._metrics.series("peakgate_calibration_margin_ratio", gpu_model=gpu, framework=framework).set(ratio)
 
     def _load(self) -> None:
         if self._store.active_sequence() != self._sequence:
@@ -249,10 +261,7 @@ class Learner:
             self._load()
             if self._sequence % THIN_EVERY == 0:
                 self._store.thin_calibrations(kept_from_us=self._clock() - self._history_us, lease=lease)
-        return [
-            Learned(attempt=attempt, observed_bytes=each.observed_bytes, outcome=outcome, kind=each.kind, source=each.source)
-            for (attempt, each), outcome in pairs
-        ]
+        return [Learned(attempt=attempt, observed=each, outcome=outcome) for (attempt, each), outcome in pairs]
 
     def _observe(self, attempt: Attempt) -> Observed:
         memory = self._judge.memory
@@ -311,19 +320,17 @@ class Learner:
         )
 
     def _report(self, learned: Learned) -> None:
-        outcome = learned.outcome
-        self._metrics.series("peakgate_observations_total", outcome="LEARNED" if outcome.learned else outcome.reason).add()
-        if learned.attempt.device_bytes and learned.observed_bytes:
-            ratio = learned.observed_bytes / learned.attempt.device_bytes
-            self._metrics.series("peakgate_observed_over_predicted_ratio").observe(ratio)
+        outcome, observed = learned.outcome, learned.observed
+        self._metrics.series("peakgate_observations_total", outcome=LEARNED if outcome.learned else outcome.reason).add()
+        self._accuracy.take(learned.attempt, observed)
         self._log.info(
             "observation",
             prediction=learned.attempt.prediction,
             group=learned.attempt.group,
-            observed_bytes=learned.observed_bytes,
+            observed_bytes=observed.observed_bytes,
             predicted_bytes=learned.attempt.device_bytes,
-            kind=learned.kind,
-            source=learned.source,
+            kind=observed.kind,
+            source=observed.source,
             learned=outcome.learned,
             reason=outcome.reason,
             calibration=self._judge.snapshot.version,
@@ -334,3 +341,12 @@ def _learned(margin: Margin, observed: Observed, shadow: Shadow | None) -> Outco
     if observed.observation is None:
         return Outcome(learned=False, reason=observed.reason, message=observed.message)
     return margin.learn(observed.observation) if shadow is None else shadow.beside(margin, observed.observation)
+
+
+def largest_margins(groups: Iterable[GroupSummary]) -> dict[tuple[str, str], float]:
+    """(GPU model, framework family) -> the largest margin of its groups: a group's name may hold what submitters write."""
+    largest: dict[tuple[str, str], float] = {}
+    for group in groups:
+        kind = kind_of(group.group)
+        largest[kind] = max(group.margin_ratio, largest.get(kind, -math.inf))
+    return largest

@@ -49,7 +49,7 @@ def claimed_by(pods: Pods, facts: Facts) -> Claimed | None:
         name = claim.first("resourceClaimTemplateName", "resourceClaimName")
         if name is None:
             continue
-        spec = facts.claims.get(name.text)
+        spec = facts.claims.get(f"{facts.namespace}/{name.text}") or facts.claims.get(name.text)
         if spec is None:
             return Claimed(doubt=f"the claim {name.text[:80]} is not known")
         for request in list_at(spec, "devices", "requests"):

@@ -31,13 +31,15 @@ class Device:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """`nodes`: None when nobody looked. `nodes_may_join`: an autoscaler adds nodes of other kinds. `flavor`: labels of the flavor that a
-    queue chose. `claims`: specs of ResourceClaimTemplates and ResourceClaims by name; `classes`: the expressions of DeviceClasses.
-    `catalogue`: total bytes by name (CatalogService.ListGpus), without which a share of a card that is only named is unknown."""
+    queue chose. `claims`: specs of ResourceClaimTemplates and ResourceClaims by name, or by namespace/name for that of `namespace`;
+    `classes`: the expressions of DeviceClasses. `catalogue`: total bytes by name
+    (CatalogService.ListGpus), without which a share of a card that is only named is unknown."""
 
     nodes: Sequence[Node] | None = None
     nodes_may_join: bool = False
     flavor: Mapping[str, str] = field(default_factory=dict)
     flavor_name: str = ""
+    namespace: str = ""
     claims: Mapping[str, Object] = field(default_factory=dict)
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     devices: Sequence[Device] | None = None

@@ -28,6 +28,7 @@ from peakgate.hooks.slurm.advising import Advisers
 from peakgate.hooks.slurm.asking import Judges, Service
 from peakgate.hooks.slurm.beside import Beside
 from peakgate.hooks.slurm.live_file import LiveFile
+from peakgate.v1.callers import KUBERNETES
 
 BAD_USAGE = 2
 ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -87,7 +88,7 @@ def tell(level: str, text: str) -> None:
 async def _run(options: WebhookOptions) -> None:
     metrics, beside = WebhookMetrics(), Beside(tell)
     rules = _rules(options)
-    service = Service(options.server) if options.server else None
+    service = Service(options.server, caller=KUBERNETES) if options.server else None
     judges = Judges(service=service, beside=lambda: beside.service, deadline_seconds=SERVICE_SECONDS)
     advisers = Advisers(judges=judges, wait_seconds=ADVICE_SECONDS)
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(READERS, "reader") as readers, ThreadPoolExecutor(READERS) as calls:

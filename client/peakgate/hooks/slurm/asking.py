@@ -15,6 +15,7 @@ import grpc.aio
 from peakgate.client.errors import ServiceError
 from peakgate.hooks.slurm.breaker import Breaker
 from peakgate.hooks.slurm.cache import Cache
+from peakgate.v1.callers import SLURM, user_agent
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.prediction_service_pb2 import GetPredictionRequest, GetPredictionResponse, PredictRequest
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
@@ -56,10 +57,10 @@ class Judgement:
 
 
 class Service:
-    """Calls of one service over one channel that stays open."""
+    """Calls of one service over one channel that stays open. The service counts them by `caller`, one of CALLERS."""
 
-    def __init__(self, target: str) -> None:
-        self.channel = grpc.aio.insecure_channel(target, options=OPTIONS)
+    def __init__(self, target: str, *, caller: str = SLURM) -> None:
+        self.channel = grpc.aio.insecure_channel(target, options=(*OPTIONS, user_agent(caller)))
         self._stub: PredictionServiceAsyncStub = PredictionServiceStub(self.channel)
 
     async def predict(self, request: PredictRequest, seconds: float) -> PredictResponse:

@@ -238,6 +238,8 @@ class Attempt:
     """Somebody who knows its exit status said that it was 0."""
     card_bytes: int = 0
     """The total of the card that the job asked for; 0: none was stated."""
+    bound_bytes: int = 0
+    verdict: str = ""
     job_body: bytes = b""
     """The job document, serialised."""
     job_digest: str = ""
