@@ -64,7 +64,8 @@ def webhooks_cannot_block(objects: Objects) -> Iterator[str]:
                 yield f"{label(configuration)}: failurePolicy {webhook['failurePolicy']}"
             if not SHORTEST_SECONDS <= webhook["timeoutSeconds"] <= LONGEST_SECONDS:
                 yield f"{label(configuration)}: timeoutSeconds {webhook['timeoutSeconds']}"
-            if (webhook["sideEffects"], webhook["matchPolicy"], webhook["admissionReviewVersions"]) != ("NoneOnDryRun", "Equivalent", ["v1"]):
+            said = (webhook["sideEffects"], webhook["matchPolicy"], webhook["admissionReviewVersions"])
+            if said != ("NoneOnDryRun", "Equivalent", ["v1"]):
                 yield f"{label(configuration)}: side effects, match policy or versions"
             asked = webhook["namespaceSelector"]["matchExpressions"]
             names = [one for one in asked if (one["key"], one["operator"]) == ("kubernetes.io/metadata.name", "NotIn")]
