@@ -47,7 +47,7 @@ def read_object(admission: Admission, beside: Sequence[Object] = ()) -> Read:
     """Reads it. Never raises."""
     label = f"{admission.kind}/{admission.name}"
     try:
-        objects = [json.dumps(_bare(each), indent=1) for each in (admission.object, *beside)]
+        objects = [json.dumps(_bare(each)) for each in (admission.object, *beside)]
         written = "\n---\n".join(objects)
         pods = _pods(read_yaml(written, label))
         files = GivenFiles({label: written})
