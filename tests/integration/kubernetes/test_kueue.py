@@ -79,17 +79,17 @@ def is_admitted(server: ApiServer, name: str) -> Callable[[], bool]:
 
 VERDICTS = {
     "fits": ("enforce", a_workload(job=SMALL), "Ready", "fits: a GPU needs"),
-    "too-large": ("enforce", a_workload(job=LARGE), "Rejected", "h100-80gb has"),
+    "too-large": ("enforce", a_workload(job=LARGE), "Rejected", "usable of h100-80gb"),
     "only-warned": ("warn", a_workload(job=LARGE), "Ready", "does not fit, admitted all the same"),
     "by-default": ("", a_workload(job=LARGE), "Ready", "does not fit, admitted all the same"),
     "off": ("off", a_workload(job=LARGE), "Ready", "the check is off"),
     "bare-flavor": ("enforce", a_workload(job=LARGE, flavor="bare"), "Ready", "not checked: the pod does not say which GPU it takes"),
-    "states-alone": ("enforce", a_workload(job=LARGE | {"batch": {}}), "Rejected", "h100-80gb has"),
+    "states-alone": ("enforce", a_workload(job=LARGE | {"batch": {}}), "Rejected", "usable of h100-80gb"),
     "undecided": ("enforce", a_workload(job=SMALL | {"batch": {}}), "Ready", "cannot be judged"),
     "unread": ("enforce", a_workload(), "Ready", "not checked"),
     "no-job": ("enforce", a_workload(job={"model": {"preset": "no-such-model"}}), "Ready", "not checked"),
     "no-gpu": ("enforce", a_workload(job=LARGE, gpus=0), "Ready", "no pod asks for a GPU"),
-    "small-card": ("enforce", a_workload(job=MIDDLE, flavor="t4"), "Rejected", "t4-16gb has"),
+    "small-card": ("enforce", a_workload(job=MIDDLE, flavor="t4"), "Rejected", "usable of t4-16gb"),
     "large-card": ("enforce", a_workload(job=MIDDLE), "Ready", "fits: a GPU needs"),
 }
 """Name of a workload -> mode of its check, the workload, and what becomes of it."""

@@ -98,14 +98,12 @@ def _rejected(check: Check, answer: PredictResponse) -> Outcome:
 
 
 def _too_large(answer: PredictResponse) -> str:
-    card = answer.capacity.gpu or "the GPU"
-    sizes = f"a GPU needs {gb(answer.peak.bound_bytes)}, {visible(card)} has {gb(answer.capacity.usable_bytes)}"
     change = next((each for each in answer.suggestions if each.fits), None)
     fix = (
         f"; cheapest change: {', '.join(assignments(change)) or change.title} (then {gb(change.bound_bytes)})" if change is not None else ""
     )
     more = f"; more: peakgate explain {answer.prediction.removeprefix('predictions/')}" if answer.prediction else ""
-    return textwrap.shorten(visible(f"{sizes}: {answer.reason}{fix}"), 900, placeholder=" …") + more
+    return textwrap.shorten(visible(f"{answer.reason}{fix}"), 900, placeholder=" …") + more
 
 
 def _fits(answer: PredictResponse) -> str:
