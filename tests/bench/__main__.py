@@ -26,10 +26,12 @@ from tests.bench.programs import ROOT
 from tests.bench.reading import slowest_cases
 from tests.bench.sampling import measured as sampled
 from tests.bench.simulating import ATTEMPTS, simulation_seconds
+from tests.bench.slurm import main as slurm_hook
 from tests.bench.suggesting import measured as suggested
 from tests.bench.suggestions import Top, out_of_memory, top
 from tests.bench.suggestions import report as suggestions_report
 from tests.bench.walking import measured
+from tests.bench.webhook import main as webhook
 
 
 def overhead() -> bool:
@@ -173,6 +175,8 @@ PARTS: dict[str, Callable[[], bool]] = {
     "sustained": sustained,
     "calibration": calibration,
     "simulating": simulating,
+    "slurm": slurm_hook,
+    "webhook": webhook,
 }
 
 

@@ -18,7 +18,8 @@ from tests.bench.cluster_sim import FRAMEWORKS, NAMES, Report, Reporter, Simulat
 from peakgate.calibration import Calibrator, Subject
 from peakgate.server.answer import pack
 from peakgate.server.judge import Judge
-from peakgate.server.learning import Learner
+from peakgate.server.learning import Learner, LearningRules
+from peakgate.server.lease import LeaseKeeper
 from peakgate.server.logs import QuietLogger
 from peakgate.server.memory import MemoryModel, memory_model
 from peakgate.server.metrics import NullMetrics
@@ -65,8 +66,10 @@ class Site:
 
     def __post_init__(self) -> None:
         self.judge = Judge(self.memory, Calibrator(epoch=self.memory.version).snapshot(), Policy())
+        metrics, log = NullMetrics(), QuietLogger()
+        self.keeper = LeaseKeeper(self.store, metrics=metrics, log=log)
         self.learner = Learner(
-            self.judge, self.store, clock=self.clock, settle_seconds=0, quiet_seconds=0, metrics=NullMetrics(), log=QuietLogger()
+            self.judge, self.store, self.keeper, LearningRules(settle_seconds=0), clock=self.clock, metrics=metrics, log=log
         )
 
     def submit(self, job: SimulatedJob) -> bool:
@@ -119,6 +122,7 @@ class Site:
 
     async def learn(self) -> None:
         """Takes in what has ended."""
+        await self.keeper.keep()
         while await self.learner.learn():
             pass
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -15,10 +16,10 @@ DOCUMENTS = [path for path in files() if path.suffix == ".md"]
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 PROGRAM = Path(sys.executable).with_name("peakgate")
 # Verbs that have verbs of their own.
-GROUPS = frozenset({"catalog", "calibration", "db"})
+GROUPS = frozenset({"catalog", "calibration", "db", "slurm", "kueue"})
 # Verbs of the command, as the contract names them, that exist today.
-VERBS = {"predict", "read", "suggest", "explain", "diagnose", "trace", "probe", "serve", "agent"}
-VERBS |= {"jobs", "catalog", "schema", "db", "doctor", "calibration"}
+VERBS = {"predict", "read", "suggest", "explain", "diagnose", "trace", "probe", "serve", "agent", "gate"}
+VERBS |= {"jobs", "catalog", "schema", "db", "doctor", "calibration", "slurm", "sbatch", "srun", "salloc"}
 
 
 def code_of(path: Path) -> str:
@@ -28,8 +29,9 @@ def code_of(path: Path) -> str:
 
 @cache
 def help_of(*verb: str) -> str:
-    """The help text of a verb; fails the test when there is none."""
-    done = subprocess.run([str(PROGRAM), *verb, "--help"], capture_output=True, text=True, check=False)
+    """The help text of a verb, our own where it hands over to a program of Slurm's; fails the test when there is none."""
+    alone = os.environ | {"PATH": os.devnull}
+    done = subprocess.run([str(PROGRAM), *verb, "--help"], env=alone, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"peakgate {' '.join(verb)}: {done.stderr}"
     return done.stdout
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import ast
 import re
 
-from tests.contract.sources import ROOT, sources
+from tests.contract.sources import ROOT, files, sources
 
 from peakgate.server.settings import Settings
 
 # What a person or a scheduler sets.
 SHARED = {"PEAKGATE_SERVER", "PEAKGATE_DATABASE_URL", "PEAKGATE_PREDICTION", "PEAKGATE_SOCKET"}
+# What a workload of Kubernetes states, what `peakgate sbatch` is told, and what it hands to the plugins of Slurm.
+SUBMISSION = {"PEAKGATE_SPEC", "PEAKGATE_MODE", "PEAKGATE_SUBMIT_SETTINGS", "PEAKGATE_JOB", "PEAKGATE_ATTACHED", "PEAKGATE_SUBMITTER"}
 # What gives the simulated NVML its scenario and its clock.
 SIMULATION = {"PEAKGATE_SIMULATED_NVML", "PEAKGATE_SIMULATED_NVML_CLOCK"}
 # The service's settings. A new one is added here with its implementation; a rename breaks deployments.
 SETTINGS = {
     "PEAKGATE_AUDIT_QUEUE_ROWS",
     "PEAKGATE_CACHE_ENTRIES",
+    "PEAKGATE_CALIBRATION_PROMOTION",
+    "PEAKGATE_CALIBRATION_HISTORY_DAYS",
     "PEAKGATE_CAREFUL_COVERAGE",
     "PEAKGATE_COVERAGE",
     "PEAKGATE_DATABASE_URL",
@@ -67,12 +71,12 @@ def test_the_ports_are_the_promised_ones() -> None:
 
 def test_the_shared_variables_are_used() -> None:
     """Each shared name is read somewhere."""
-    assert SHARED - variables_in_code() - {f"PEAKGATE_{name.upper()}" for name in Settings.model_fields} == set()
+    assert (SHARED | SUBMISSION) - variables_in_code() - {f"PEAKGATE_{name.upper()}" for name in Settings.model_fields} == set()
 
 
 def test_the_code_reads_no_variable_that_nobody_knows() -> None:
-    """A variable in the code is a shared one, a setting or one of the simulation."""
-    assert variables_in_code() - SHARED - SETTINGS - SIMULATION == set()
+    """A variable in the code is a shared one, a setting, one of the simulation or of a submission."""
+    assert variables_in_code() - SHARED - SETTINGS - SIMULATION - SUBMISSION == set()
 
 
 def test_the_shared_paths_are_used() -> None:
@@ -82,6 +86,6 @@ def test_the_shared_paths_are_used() -> None:
 
 def test_variables_in_documents_exist() -> None:
     """A variable that a document names is one that the code reads, or one of the suite's own."""
-    documents = [ROOT / "README.md", *sorted((ROOT / "deploy").rglob("*"))]
-    named = {name for path in documents if path.is_file() for name in VARIABLE.findall(path.read_text())}
-    assert {name for name in named if not name.startswith("PEAKGATE_TEST_")} - SHARED - SETTINGS == set()
+    documents = [ROOT / "README.md", *(path for path in files() if path.is_relative_to(ROOT / "deploy"))]
+    named = {name for path in documents for name in VARIABLE.findall(path.read_text())}
+    assert {name for name in named if not name.startswith("PEAKGATE_TEST_")} - SHARED - SETTINGS - SUBMISSION == set()

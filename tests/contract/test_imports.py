@@ -62,16 +62,20 @@ def imported(node: ast.AST, source: Source) -> list[str]:
 
 
 def imports(source: Source) -> Iterator[tuple[str, bool]]:
-    """(module, whether the import stands inside a function) of a whole file."""
+    """(module, whether the import stands inside a function, or is for types alone) of a whole file."""
 
     def walk(node: ast.AST, *, inside: bool) -> Iterator[tuple[str, bool]]:
         for name in imported(node, source):
             yield name, inside
-        deeper = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        deeper = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _is_for_types(node)
         for child in ast.iter_child_nodes(node):
             yield from walk(child, inside=deeper)
 
     yield from walk(source.tree, inside=False)
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def violations(source: Source) -> list[str]:

@@ -115,6 +115,10 @@ class RecordingService(TelemetryServiceServicer):
         self.events.append(request)
         return pb.ReportJobEventResponse()
 
+    async def ListCards(self, request: pb.ListCardsRequest, context: Context) -> pb.ListCardsResponse:
+        """No agent asks."""
+        return pb.ListCardsResponse()
+
 
 @asynccontextmanager
 async def serving(service: RecordingService, port: int = 0) -> AsyncIterator[int]:

@@ -20,7 +20,7 @@ from peakgate.agent.jobs_folder import MAX_ID_LENGTH, JobFile
 from peakgate.agent.launch import place_of
 from peakgate.agent.owner import Facts, Owner, owner_by
 from peakgate.agent.peaks import Attempt
-from peakgate.agent.proc import ProcessId, ProcFolder
+from peakgate.agent.proc import PREDICTION_NAMES, ProcessId, ProcFolder
 from peakgate.agent.trainings import Trainings
 
 log = structlog.get_logger("peakgate.agent.attribution")
@@ -140,7 +140,7 @@ class Attribution:
         return Facts(
             cgroup=cgroup,
             place=place_of(proc=self._proc, process=process, cgroup=cgroup),
-            prediction=environment.get("PEAKGATE_PREDICTION", ""),
+            prediction=next((environment[name] for name in PREDICTION_NAMES if environment.get(name)), ""),
             sluid=sluid if re.fullmatch(SLUID, sluid) else "",
             number=environment.get("SLURM_JOB_ID", ""),
             restart=int(restart) if restart.isascii() and restart.isdecimal() and len(restart) < 10 else 0,

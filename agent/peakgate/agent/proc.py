@@ -7,7 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-ENVIRONMENT_NAMES = frozenset({"PEAKGATE_PREDICTION", "SLURM_JOB_ID", "SLURM_JOB_SLUID", "SLURM_RESTART_COUNT"})
+PREDICTION_NAMES = ("PEAKGATE_PREDICTION", "SLURM_PEAKGATE_PREDICTION")
+"""The second is what is left of a batch job's variables under --export=NONE (sbatch(1))."""
+
+ENVIRONMENT_NAMES = frozenset({*PREDICTION_NAMES, "SLURM_JOB_ID", "SLURM_JOB_SLUID", "SLURM_RESTART_COUNT"})
 """All else in a process's environment is private and never kept."""
 
 READ_BYTES = 16 << 10

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -48,6 +49,8 @@ class Delivery:
     stored: int = 0
     events: int = 0
     failures: int = 0
+    answered_at: float = 0.0
+    """Seconds since the epoch; 0: not yet."""
     refused: Counter[str] = field(default_factory=Counter)
     """Rows and events that the service will never take, by its reason."""
 
@@ -64,6 +67,7 @@ class Sender:
         node: Callable[[], NodeIdentity],
         interval_seconds: float,
         uniform: Callable[[float, float], float] = random.uniform,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._spool = spool
         self._transport = transport
@@ -71,6 +75,7 @@ class Sender:
         self._node = node
         self._interval_seconds = interval_seconds
         self._uniform = uniform
+        self._wall = wall
         self._retry_after_seconds = 0.0
         self.delivery = Delivery()
 
@@ -142,6 +147,7 @@ class Sender:
 
     def _note(self, peaks: list[SpooledPeak], answer: pb.ReportPeaksResponse) -> None:
         self.delivery.batches += 1
+        self.delivery.answered_at = self._wall()
         self.delivery.stored += answer.stored
         self._retry_after_seconds = answer.retry_after.ToTimedelta().total_seconds()
         for refused in answer.refused:

@@ -22,9 +22,15 @@ VERBS = (
     "schema",
     "serve",
     "agent",
+    "gate",
+    "webhook",
     "kueue",
     "doctor",
     "db",
+    "slurm",
+    "sbatch",
+    "srun",
+    "salloc",
 )
 """Each is a module of `commands`, and in it the function or the group of that name."""
 

@@ -12,24 +12,19 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from queue import Queue
 from threading import Thread
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import grpc
 
+from peakgate.client.calibrations import Calibrations
+from peakgate.client.calling import called as _called
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
-from peakgate.v1.calibration_report_pb2 import ReportCalibrationRequest, ReportCalibrationResponse
-from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceStub
-from peakgate.v1.calibration_simulation_pb2 import (
-    ExportHistoryRequest,
-    PastAttempt,
-    SimulateCalibrationRequest,
-    SimulateCalibrationResponse,
-)
+from peakgate.v1.callers import GRPC, user_agent
 from peakgate.v1.catalog_service_pb2 import (
     GetJobSchemaRequest,
     ListDefaultsRequest,
@@ -51,9 +46,8 @@ from peakgate.v1.prediction_service_pb2 import (
     SuggestResponse,
 )
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
-from peakgate.v1.telemetry_service_pb2 import ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
+from peakgate.v1.telemetry_service_pb2 import ListCardsRequest, NodeCard, ReportJobEventRequest, ReportPeaksRequest, ReportPeaksResponse
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
-from peakgate.v1.times import timestamp
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 PREDICT_TIMEOUT_SECONDS = 2.0
@@ -62,16 +56,14 @@ PREDICT_TIMEOUT_SECONDS = 2.0
 CALL_TIMEOUT_SECONDS = 15.0
 """Suggest solves a job many times, lists read a database."""
 
-REPORT_TIMEOUT_SECONDS = 120.0
-"""An audit reads every attempt of its time: 100,000 take some seconds."""
-SIMULATION_TIMEOUT_SECONDS = 3600.0
-"""A hundred thousand attempts under ten policies take some minutes; who waits no longer ends the work."""
-
 EMBEDDED_TIMEOUT_SECONDS = 120.0
 """In the same process a deadline protects nobody; it only ends a call that hangs."""
 
 IN_FLIGHT = 16
 """Calls of one batch at a time: enough to hide the round trip, few enough that none waits out its deadline in a queue."""
+
+_ONCE = ("RollbackCalibration", "ShadowCalibration", "ReleaseObservation")
+"""What a repeat would do a second time, or be refused for."""
 
 _RETRY_POLICY = {
     "methodConfig": [
@@ -84,17 +76,17 @@ _RETRY_POLICY = {
                 "backoffMultiplier": 2,
                 "retryableStatusCodes": ["UNAVAILABLE"],
             },
-        }
+        },
+        {"name": [{"service": "peakgate.v1.CalibrationService", "method": each} for each in _ONCE]},
     ]
 }
-"""gRFC A6; repeats are safe because Predict has a request id and the other calls change nothing."""
+"""gRFC A6; repeats are safe because Predict has a request id and the other calls change nothing a second time."""
 
 _OPTIONS = (
     ("grpc.service_config", json.dumps(_RETRY_POLICY)),
     ("grpc.max_receive_message_length", 16 * 2**20),
 )
 
-_Answer = TypeVar("_Answer")
 Outcome: TypeAlias = PredictResponse | PeakgateError
 """What became of one job of a batch."""
 
@@ -128,13 +120,13 @@ class _SourceFault:
 
 
 class Client:
-    """Calls of the prediction and catalogue services over one channel. Every method raises ServiceError."""
+    """Calls of the services over one channel. Every method raises ServiceError."""
 
     def __init__(self, channel: grpc.Channel, *, predict_timeout_seconds: float, call_timeout_seconds: float) -> None:
         self._predictions = PredictionServiceStub(channel)
         self._catalog = CatalogServiceStub(channel)
         self._telemetry = TelemetryServiceStub(channel)
-        self._calibration = CalibrationServiceStub(channel)
+        self.calibrations = Calibrations(channel, timeout_seconds=call_timeout_seconds)
         self._predict_timeout_seconds = predict_timeout_seconds
         self._call_timeout_seconds = call_timeout_seconds
 
@@ -233,23 +225,17 @@ class Client:
         """Reports the start or the end of a job. A repeat changes nothing."""
         _called(lambda: self._telemetry.ReportJobEvent(event, timeout=self._call_timeout_seconds))
 
-    def report_calibration(self, request: ReportCalibrationRequest) -> ReportCalibrationResponse:
-        """Whether the margin keeps what it promises."""
-        return _called(lambda: self._calibration.ReportCalibration(request, timeout=REPORT_TIMEOUT_SECONDS))
-
-    def simulate_calibration(self, messages: Iterable[SimulateCalibrationRequest]) -> SimulateCalibrationResponse:
-        """What each policy would have done with a history."""
-        return _called(lambda: self._calibration.SimulateCalibration(iter(messages), timeout=SIMULATION_TIMEOUT_SECONDS))
-
-    def export_history(self, *, since_seconds: float = 0) -> Iterator[PastAttempt]:
-        """The service's own history, oldest end first."""
-        request = ExportHistoryRequest(page_size=1000, since_time=timestamp(since_seconds))
+    def list_cards(self, *, cluster: str = "") -> list[NodeCard]:
+        """The kinds of card that agents have seen, by cluster, node, name and memory."""
+        found: list[NodeCard] = []
+        token = ""
         while True:
-            page = _called(lambda: self._calibration.ExportHistory(request, timeout=self._call_timeout_seconds))
-            yield from page.attempts
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
+            request = ListCardsRequest(cluster=cluster, page_size=1000, page_token=token)
+            page = _called(lambda: self._telemetry.ListCards(request, timeout=self._call_timeout_seconds))  # noqa: B023 - called at once
+            found.extend(page.cards)
+            token = page.next_page_token
+            if not token:
+                return found
 
     def list_models(self) -> ListModelsResponse:
         """Models that a job may name."""
@@ -269,9 +255,9 @@ class Client:
 
 
 @contextmanager
-def connect(target: str, *, predict_timeout_seconds: float = PREDICT_TIMEOUT_SECONDS) -> Iterator[Client]:
-    """A client of the service at `target` (host:port). Nothing is sent before the first call."""
-    with grpc.insecure_channel(target, options=_OPTIONS) as channel:
+def connect(target: str, *, predict_timeout_seconds: float = PREDICT_TIMEOUT_SECONDS, caller: str = GRPC) -> Iterator[Client]:
+    """A client of the service at `target` (host:port), which counts it by `caller`. Nothing is sent before the first call."""
+    with grpc.insecure_channel(target, options=(*_OPTIONS, user_agent(caller))) as channel:
         yield Client(channel, predict_timeout_seconds=predict_timeout_seconds, call_timeout_seconds=CALL_TIMEOUT_SECONDS)
 
 
@@ -308,8 +294,20 @@ def open_client(server: str | None = None, db: str | None = None) -> Iterator[Cl
         yield client
 
 
+def open_embedded_client() -> AbstractContextManager[Client]:
+    """A client of a service inside this process that keeps nothing, whatever the environment names."""
+    return _open_embedded(None)
+
+
 @contextmanager
 def _open_embedded(database_url: str | None) -> Iterator[Client]:
+    with embedded_target(database_url) as target, grpc.insecure_channel(target, options=_OPTIONS) as channel:
+        yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+
+
+@contextmanager
+def embedded_target(database_url: str | None = None) -> Iterator[str]:
+    """A service inside this process, as the target of a channel. Raises InputError when its packages are not installed."""
     try:
         from peakgate.server.embedded import open_embedded
         from peakgate.server.errors import PeakgateError as ServerError
@@ -319,8 +317,8 @@ def _open_embedded(database_url: str | None) -> Iterator[Client]:
             reason="PACKAGE_MISSING",
         ) from error
     try:
-        with open_embedded(database_url) as target, grpc.insecure_channel(target, options=_OPTIONS) as channel:
-            yield Client(channel, predict_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS, call_timeout_seconds=EMBEDDED_TIMEOUT_SECONDS)
+        with open_embedded(database_url) as target:
+            yield target
     except ServerError as error:  # the database cannot be used
         raise PeakgateError(error.message, code=error.code.name, reason=error.reason) from error
 
@@ -334,13 +332,6 @@ def _predict_request(job: TrainingJob, *, brief: bool, validate_only: bool, aske
         user=asker.user,
         try_reason=asker.try_reason,
     )
-
-
-def _called(call: Callable[[], _Answer]) -> _Answer:
-    try:
-        return call()
-    except grpc.RpcError as error:
-        raise ServiceError.from_call(error) from error
 
 
 def _finished_error(asked: _Completing) -> InputError:

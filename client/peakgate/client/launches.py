@@ -44,12 +44,12 @@ def _named(path: str, error: str) -> str:
     return f"{error if path in error else f'{path}: {error}'}{hint}"
 
 
-def launch_command(words: Sequence[str]) -> Source:
-    """The job of a launch command; one that nothing can be read of holds the error."""
+def launch_command(words: Sequence[str], files: Files | None = None) -> Source:
+    """The job of a launch command; one that nothing can be read of holds the error. `files`: where those that it names lie, else here."""
     label = shlex.join(words)
     label = label if len(label) <= LONGEST_LABEL else f"{label[:LONGEST_LABEL]}…"
+    files = files or FolderFiles(Path())
     try:
-        files = FolderFiles(Path())
         return _source(label, LaunchText(reading=read_command(words, files), files=files, command=shlex.join(words)))
     except UnreadableError as error:
         return Source(label=label, job=InputError(str(error), reason="LAUNCH_UNKNOWN"))

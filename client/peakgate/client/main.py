@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
+
+SUBMIT_VERBS = ("sbatch", "srun", "salloc")
+"""They take the words of another program, and must be as quick as that one: no command line of ours is built for them."""
 
 _FAULT_STATUS = 4
 """A fault of the program itself is no verdict: like a service that is away, never the 1 of a rejection."""
@@ -12,6 +14,10 @@ _FAULT_STATUS = 4
 
 def main() -> None:
     """Entry of `peakgate`. Ends the process."""
+    if sys.argv[1:2] and sys.argv[1] in SUBMIT_VERBS:
+        from peakgate.hooks.slurm.submit import run
+
+        sys.exit(run(sys.argv[1], sys.argv[2:]))
     # gRPC's own log lines on standard error are for its developers; a failed call is reported as an error.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
@@ -32,6 +38,8 @@ def _run() -> int:
     except OutputError as error:
         return output_failed(error.strerror)
     except Exception:  # noqa: BLE001 - the last line of defence; see _FAULT_STATUS
+        import traceback
+
         traceback.print_exc()
         return _FAULT_STATUS
 

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 def written(suggestion: Suggestion, launch: LaunchText) -> Written:
     """The launch with the suggestion in it; no file is touched."""
-    changes = {path: cast("Scalar", _whole(plain_value(value))) for path, value in suggestion.changes.items()}
-    return write_back(launch.reading, changes, launch.files, launch.command)
+    return write_back(launch.reading, changes_of(suggestion), launch.files, launch.command)
+
+
+def changes_of(suggestion: Suggestion) -> dict[str, Scalar]:
+    """The fields that the suggestion changes, as a launch would have their values."""
+    return {path: cast("Scalar", _whole(plain_value(value))) for path, value in suggestion.changes.items()}
 
 
 def _whole(value: object) -> object:

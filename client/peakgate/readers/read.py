@@ -16,6 +16,7 @@ from peakgate.readers.shell.script import is_script, launches_of_command, launch
 from peakgate.readers.stated import StatedReader
 
 UNKNOWN = "no reader knows this launch"
+NOTHING_STARTED, NO_COMMAND = "starts nothing", "an empty command"
 
 
 class UnreadableError(Exception):
@@ -59,7 +60,7 @@ def _first(launches: Iterable[Launch], path: str) -> Reading:
         last = last or reading
     if last is not None:
         return last
-    raise UnreadableError("; ".join(dict.fromkeys(tried)) or f"{path} starts nothing")
+    raise UnreadableError("; ".join(dict.fromkeys(tried)) or f"{path} {NOTHING_STARTED}")
 
 
 def read_launch(launch: Launch) -> Reading:
@@ -72,7 +73,7 @@ def read_launch(launch: Launch) -> Reading:
             _take_own(launch, reading)
             warn_of_degrees(reading)
             return reading
-    what = launch.path or launch.config_file or "an empty command"
+    what = launch.path or launch.config_file or NO_COMMAND
     names = ", ".join(reader.name for reader in READERS)
     raise UnreadableError(f"{UNKNOWN}: {what} is none of {names}")
 
@@ -82,7 +83,7 @@ def _take_own(launch: Launch, reading: Reading) -> None:
     own = launch.own
     reading.forget_other_models(own)
     reading.fields |= own.fields
-    reading.own = frozenset(own.fields)
+    reading.own, reading.asides = frozenset(own.fields), own.asides
     if (named := own.fields.get(CONFIG)) is not None and isinstance(named.value, str):
         name_config(named, launch.files, reading)
     reading.warnings = [sentence for sentence in reading.warnings if sentence.partition(":")[0] not in own.fields]

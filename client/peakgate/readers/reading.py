@@ -29,6 +29,8 @@ class Reading:
     """Fields that a setting states in a way that cannot be read: no default stands in for it."""
     program: str = ""
     """The training program as the launch writes it; empty of a config file by itself."""
+    asides: dict[str, str] = field(default_factory=dict)
+    """What the submitter says to whoever admits the job, and not of the job: try, override."""
 
     def state(self, path: str, value: Value, place: Place) -> None:
         """Notes a field; a later value wins over an earlier one, and one that differs is a warning unless the earlier is a default."""

@@ -118,6 +118,11 @@ _SECTION = re.compile(r"\s*\[+\s*([^\]]+?)\s*\]+")
 _KEY = re.compile(r"""\s*["']?([A-Za-z0-9_.\-]+)["']?\s*=""")
 
 
+def plain_yaml(text: str) -> object:
+    """What a YAML text means, without places. Raises what PyYAML raises; what unfolds without end has to be refused by read_yaml before."""
+    return yaml.load(text, Loader=_SafeLoader)
+
+
 def read_toml(text: str, file: str) -> Settings:
     """The settings of a TOML file. Raises FileError."""
     try:

@@ -14,7 +14,7 @@ from peakgate.readers.files import FileError
 from peakgate.readers.launch import Launch
 from peakgate.readers.place import Place, Stated
 from peakgate.readers.reading import Reading
-from peakgate.readers.settings import read_yaml
+from peakgate.readers.settings import plain_yaml, read_yaml
 from peakgate.v1.plain import descriptor_of
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -40,7 +40,7 @@ def state_document(text: str, place: Place, reading: Reading) -> None:
     """States every field of a job document that stands as text in one place; one that is none is a warning, and says nothing."""
     try:
         read_yaml(text, place.file)  # refuses what unfolds without end
-        document = yaml.safe_load(text)
+        document = plain_yaml(text)
     except (FileError, yaml.YAMLError, ValueError, RecursionError, AttributeError, TypeError) as error:
         reading.warnings.append(f"{place.key} is no YAML that can be read ({place}): {type(error).__name__}")
         return

@@ -28,7 +28,7 @@ from peakgate.v1 import calibration_simulation_pb2 as peakgate_dot_v1_dot_calibr
 from peakgate.v1 import prediction_pb2 as peakgate_dot_v1_dot_prediction__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%peakgate/v1/calibration_service.proto\x12\x0bpeakgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$peakgate/v1/calibration_report.proto\x1a(peakgate/v1/calibration_simulation.proto\x1a\x1cpeakgate/v1/prediction.proto\"\xa3\x01\n\x0b\x43\x61libration\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cobservations\x18\x04 \x01(\x03\x12-\n\x06groups\x18\x05 \x03(\x0b\x32\x1d.peakgate.v1.CalibrationGroup\"c\n\x10\x43\x61librationGroup\x12\r\n\x05group\x18\x01 \x01(\t\x12\x14\n\x0cobservations\x18\x02 \x01(\x03\x12\x14\n\x0cmargin_ratio\x18\x03 \x01(\x01\x12\x14\n\x0cmedian_ratio\x18\x04 \x01(\x01\"\xe2\x01\n\x16QuarantinedObservation\x12\x12\n\nprediction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x16\n\x0eobserved_bytes\x18\x04 \x01(\x03\x12\x17\n\x0fpredicted_bytes\x18\x05 \x01(\x03\x12\x33\n\x0fquarantine_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\x0bobservation\x18\x07 \x01(\x0b\x32\x18.peakgate.v1.Observation\"(\n\x15GetCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"G\n\x16GetCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"@\n\x17ListCalibrationsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"c\n\x18ListCalibrationsResponse\x12.\n\x0c\x63\x61librations\x18\x01 \x03(\x0b\x32\x18.peakgate.v1.Calibration\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\",\n\x19PromoteCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"K\n\x1aPromoteCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"\x1c\n\x1aRollbackCalibrationRequest\"L\n\x1bRollbackCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\">\n\x15ListQuarantineRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"l\n\x16ListQuarantineResponse\x12\x39\n\x0cobservations\x18\x01 \x03(\x0b\x32#.peakgate.v1.QuarantinedObservation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xa4\x06\n\x12\x43\x61librationService\x12Y\n\x0eGetCalibration\x12\".peakgate.v1.GetCalibrationRequest\x1a#.peakgate.v1.GetCalibrationResponse\x12_\n\x10ListCalibrations\x12$.peakgate.v1.ListCalibrationsRequest\x1a%.peakgate.v1.ListCalibrationsResponse\x12\x65\n\x12PromoteCalibration\x12&.peakgate.v1.PromoteCalibrationRequest\x1a\'.peakgate.v1.PromoteCalibrationResponse\x12h\n\x13RollbackCalibration\x12\'.peakgate.v1.RollbackCalibrationRequest\x1a(.peakgate.v1.RollbackCalibrationResponse\x12Y\n\x0eListQuarantine\x12\".peakgate.v1.ListQuarantineRequest\x1a#.peakgate.v1.ListQuarantineResponse\x12\x62\n\x11ReportCalibration\x12%.peakgate.v1.ReportCalibrationRequest\x1a&.peakgate.v1.ReportCalibrationResponse\x12j\n\x13SimulateCalibration\x12\'.peakgate.v1.SimulateCalibrationRequest\x1a(.peakgate.v1.SimulateCalibrationResponse(\x01\x12V\n\rExportHistory\x12!.peakgate.v1.ExportHistoryRequest\x1a\".peakgate.v1.ExportHistoryResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%peakgate/v1/calibration_service.proto\x12\x0bpeakgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$peakgate/v1/calibration_report.proto\x1a(peakgate/v1/calibration_simulation.proto\x1a\x1cpeakgate/v1/prediction.proto\"\xae\x02\n\x0b\x43\x61libration\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cobservations\x18\x04 \x01(\x03\x12-\n\x06groups\x18\x05 \x03(\x0b\x32\x1d.peakgate.v1.CalibrationGroup\x12\x0c\n\x04kind\x18\x06 \x01(\t\x12\x0c\n\x04note\x18\x07 \x01(\t\x12,\n\x05trial\x18\x08 \x01(\x0b\x32\x1d.peakgate.v1.CalibrationTrial\x12-\n\x06levels\x18\t \x03(\x0b\x32\x1d.peakgate.v1.CalibrationLevel\x12\x10\n\x08\x64istrust\x18\n \x03(\t\"j\n\x10\x43\x61librationLevel\x12\r\n\x05level\x18\x01 \x01(\t\x12\x14\n\x0cobservations\x18\x02 \x01(\x03\x12\x0e\n\x06\x61larms\x18\x03 \x01(\x03\x12\x0f\n\x07\x61larmed\x18\x04 \x01(\x08\x12\x10\n\x08versions\x18\x05 \x03(\t\"~\n\x10\x43\x61librationTrial\x12%\n\x05rules\x18\x01 \x03(\x0b\x32\x16.peakgate.v1.TrialRule\x12\x0c\n\x04rows\x18\x02 \x01(\x03\x12\x0e\n\x06misses\x18\x03 \x01(\x03\x12\x15\n\ractive_misses\x18\x04 \x01(\x03\x12\x0e\n\x06\x62\x65hind\x18\x05 \x01(\x08\"V\n\tTrialRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x66igure\x18\x02 \x01(\x01\x12\r\n\x05limit\x18\x03 \x01(\x01\x12\r\n\x05holds\x18\x04 \x01(\x08\x12\r\n\x05group\x18\x05 \x01(\t\"c\n\x10\x43\x61librationGroup\x12\r\n\x05group\x18\x01 \x01(\t\x12\x14\n\x0cobservations\x18\x02 \x01(\x03\x12\x14\n\x0cmargin_ratio\x18\x03 \x01(\x01\x12\x14\n\x0cmedian_ratio\x18\x04 \x01(\x01\"\xf1\x01\n\x16QuarantinedObservation\x12\x12\n\nprediction\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x16\n\x0eobserved_bytes\x18\x04 \x01(\x03\x12\x17\n\x0fpredicted_bytes\x18\x05 \x01(\x03\x12\x33\n\x0fquarantine_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\x0bobservation\x18\x07 \x01(\x0b\x32\x18.peakgate.v1.Observation\x12\r\n\x05group\x18\x08 \x01(\t\"(\n\x15GetCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\"G\n\x16GetCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"U\n\x17ListCalibrationsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x13\n\x0b\x63hosen_only\x18\x03 \x01(\x08\"c\n\x18ListCalibrationsResponse\x12.\n\x0c\x63\x61librations\x18\x01 \x03(\x0b\x32\x18.peakgate.v1.Calibration\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"H\n\x19PromoteCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\n\n\x02\x62y\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"t\n\x1aPromoteCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\x12\x14\n\x0c\x66rom_version\x18\x02 \x01(\t\x12\x11\n\tset_aside\x18\x03 \x01(\x03\"8\n\x1aRollbackCalibrationRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\n\n\x02\x62y\x18\x02 \x01(\t\"u\n\x1bRollbackCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\x12\x14\n\x0c\x66rom_version\x18\x02 \x01(\t\x12\x11\n\tset_aside\x18\x03 \x01(\x03\"]\n\x15ListQuarantineRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\r\n\x05group\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\"l\n\x16ListQuarantineResponse\x12\x39\n\x0cobservations\x18\x01 \x03(\x0b\x32#.peakgate.v1.QuarantinedObservation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"9\n\x18ShadowCalibrationRequest\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0c\n\x04stop\x18\x02 \x01(\x08\"J\n\x19ShadowCalibrationResponse\x12-\n\x0b\x63\x61libration\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Calibration\"x\n\x19ReleaseObservationRequest\x12\x12\n\nprediction\x18\x01 \x01(\t\x12\x0b\n\x03job\x18\x02 \x01(\t\x12\x14\n\x07restart\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x0b\n\x03who\x18\x04 \x01(\t\x12\x0b\n\x03why\x18\x05 \x01(\tB\n\n\x08_restart\"h\n\x1aReleaseObservationResponse\x12-\n\x0bobservation\x18\x01 \x01(\x0b\x32\x18.peakgate.v1.Observation\x12\x1b\n\x13\x63\x61libration_version\x18\x02 \x01(\t2\xef\x07\n\x12\x43\x61librationService\x12Y\n\x0eGetCalibration\x12\".peakgate.v1.GetCalibrationRequest\x1a#.peakgate.v1.GetCalibrationResponse\x12_\n\x10ListCalibrations\x12$.peakgate.v1.ListCalibrationsRequest\x1a%.peakgate.v1.ListCalibrationsResponse\x12\x65\n\x12PromoteCalibration\x12&.peakgate.v1.PromoteCalibrationRequest\x1a\'.peakgate.v1.PromoteCalibrationResponse\x12h\n\x13RollbackCalibration\x12\'.peakgate.v1.RollbackCalibrationRequest\x1a(.peakgate.v1.RollbackCalibrationResponse\x12Y\n\x0eListQuarantine\x12\".peakgate.v1.ListQuarantineRequest\x1a#.peakgate.v1.ListQuarantineResponse\x12\x62\n\x11ReportCalibration\x12%.peakgate.v1.ReportCalibrationRequest\x1a&.peakgate.v1.ReportCalibrationResponse\x12j\n\x13SimulateCalibration\x12\'.peakgate.v1.SimulateCalibrationRequest\x1a(.peakgate.v1.SimulateCalibrationResponse(\x01\x12V\n\rExportHistory\x12!.peakgate.v1.ExportHistoryRequest\x1a\".peakgate.v1.ExportHistoryResponse\x12\x62\n\x11ShadowCalibration\x12%.peakgate.v1.ShadowCalibrationRequest\x1a&.peakgate.v1.ShadowCalibrationResponse\x12\x65\n\x12ReleaseObservation\x12&.peakgate.v1.ReleaseObservationRequest\x1a\'.peakgate.v1.ReleaseObservationResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,31 +36,45 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'peakgate.v1.calibration_ser
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_CALIBRATION']._serialized_start=198
-  _globals['_CALIBRATION']._serialized_end=361
-  _globals['_CALIBRATIONGROUP']._serialized_start=363
-  _globals['_CALIBRATIONGROUP']._serialized_end=462
-  _globals['_QUARANTINEDOBSERVATION']._serialized_start=465
-  _globals['_QUARANTINEDOBSERVATION']._serialized_end=691
-  _globals['_GETCALIBRATIONREQUEST']._serialized_start=693
-  _globals['_GETCALIBRATIONREQUEST']._serialized_end=733
-  _globals['_GETCALIBRATIONRESPONSE']._serialized_start=735
-  _globals['_GETCALIBRATIONRESPONSE']._serialized_end=806
-  _globals['_LISTCALIBRATIONSREQUEST']._serialized_start=808
-  _globals['_LISTCALIBRATIONSREQUEST']._serialized_end=872
-  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_start=874
-  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_end=973
-  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_start=975
-  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_end=1019
-  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_start=1021
-  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_end=1096
-  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_start=1098
-  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_end=1126
-  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_start=1128
-  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_end=1204
-  _globals['_LISTQUARANTINEREQUEST']._serialized_start=1206
-  _globals['_LISTQUARANTINEREQUEST']._serialized_end=1268
-  _globals['_LISTQUARANTINERESPONSE']._serialized_start=1270
-  _globals['_LISTQUARANTINERESPONSE']._serialized_end=1378
-  _globals['_CALIBRATIONSERVICE']._serialized_start=1381
-  _globals['_CALIBRATIONSERVICE']._serialized_end=2185
+  _globals['_CALIBRATION']._serialized_end=500
+  _globals['_CALIBRATIONLEVEL']._serialized_start=502
+  _globals['_CALIBRATIONLEVEL']._serialized_end=608
+  _globals['_CALIBRATIONTRIAL']._serialized_start=610
+  _globals['_CALIBRATIONTRIAL']._serialized_end=736
+  _globals['_TRIALRULE']._serialized_start=738
+  _globals['_TRIALRULE']._serialized_end=824
+  _globals['_CALIBRATIONGROUP']._serialized_start=826
+  _globals['_CALIBRATIONGROUP']._serialized_end=925
+  _globals['_QUARANTINEDOBSERVATION']._serialized_start=928
+  _globals['_QUARANTINEDOBSERVATION']._serialized_end=1169
+  _globals['_GETCALIBRATIONREQUEST']._serialized_start=1171
+  _globals['_GETCALIBRATIONREQUEST']._serialized_end=1211
+  _globals['_GETCALIBRATIONRESPONSE']._serialized_start=1213
+  _globals['_GETCALIBRATIONRESPONSE']._serialized_end=1284
+  _globals['_LISTCALIBRATIONSREQUEST']._serialized_start=1286
+  _globals['_LISTCALIBRATIONSREQUEST']._serialized_end=1371
+  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_start=1373
+  _globals['_LISTCALIBRATIONSRESPONSE']._serialized_end=1472
+  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_start=1474
+  _globals['_PROMOTECALIBRATIONREQUEST']._serialized_end=1546
+  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_start=1548
+  _globals['_PROMOTECALIBRATIONRESPONSE']._serialized_end=1664
+  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_start=1666
+  _globals['_ROLLBACKCALIBRATIONREQUEST']._serialized_end=1722
+  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_start=1724
+  _globals['_ROLLBACKCALIBRATIONRESPONSE']._serialized_end=1841
+  _globals['_LISTQUARANTINEREQUEST']._serialized_start=1843
+  _globals['_LISTQUARANTINEREQUEST']._serialized_end=1936
+  _globals['_LISTQUARANTINERESPONSE']._serialized_start=1938
+  _globals['_LISTQUARANTINERESPONSE']._serialized_end=2046
+  _globals['_SHADOWCALIBRATIONREQUEST']._serialized_start=2048
+  _globals['_SHADOWCALIBRATIONREQUEST']._serialized_end=2105
+  _globals['_SHADOWCALIBRATIONRESPONSE']._serialized_start=2107
+  _globals['_SHADOWCALIBRATIONRESPONSE']._serialized_end=2181
+  _globals['_RELEASEOBSERVATIONREQUEST']._serialized_start=2183
+  _globals['_RELEASEOBSERVATIONREQUEST']._serialized_end=2303
+  _globals['_RELEASEOBSERVATIONRESPONSE']._serialized_start=2305
+  _globals['_RELEASEOBSERVATIONRESPONSE']._serialized_end=2409
+  _globals['_CALIBRATIONSERVICE']._serialized_start=2412
+  _globals['_CALIBRATIONSERVICE']._serialized_end=3419
 # @@protoc_insertion_point(module_scope)

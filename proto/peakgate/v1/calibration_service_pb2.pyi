@@ -31,12 +31,21 @@ class Calibration(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     OBSERVATIONS_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    TRIAL_FIELD_NUMBER: _builtins.int
+    LEVELS_FIELD_NUMBER: _builtins.int
+    DISTRUST_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """Its version."""
     state: _builtins.str
     """active shadow retired."""
     observations: _builtins.int
     """Observations behind it."""
+    kind: _builtins.str
+    """daily alarm promoted: why it is kept; shadow: it learned beside the active one; empty: it is not kept for long."""
+    note: _builtins.str
+    """One line for a person: which level has moved, who switched to it or left it."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""
@@ -44,6 +53,18 @@ class Calibration(_message.Message):
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___CalibrationGroup]:
         """Its groups."""
+
+    @_builtins.property
+    def trial(self) -> Global___CalibrationTrial:
+        """What a shadow has shown so far, or had shown when it ended."""
+
+    @_builtins.property
+    def levels(self) -> _containers.RepeatedCompositeFieldContainer[Global___CalibrationLevel]:
+        """Its levels; only when one version is asked for."""
+
+    @_builtins.property
+    def distrust(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Upper-case words for why it is not trusted; only when one version is asked for."""
 
     def __init__(
         self,
@@ -53,14 +74,137 @@ class Calibration(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         observations: _builtins.int = ...,
         groups: _abc.Iterable[Global___CalibrationGroup] | None = ...,
+        kind: _builtins.str = ...,
+        note: _builtins.str = ...,
+        trial: Global___CalibrationTrial | None = ...,
+        levels: _abc.Iterable[Global___CalibrationLevel] | None = ...,
+        distrust: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "trial", b"trial"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "groups", b"groups", "observations", b"observations", "state", b"state", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "distrust", b"distrust", "groups", b"groups", "kind", b"kind", "levels", b"levels", "note", b"note", "observations", b"observations", "state", b"state", "trial", b"trial", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Calibration: _TypeAlias = Calibration  # noqa: Y015
+
+@_typing.final
+class CalibrationLevel(_message.Message):
+    """A framework or a group, and whether what its jobs need has moved."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEVEL_FIELD_NUMBER: _builtins.int
+    OBSERVATIONS_FIELD_NUMBER: _builtins.int
+    ALARMS_FIELD_NUMBER: _builtins.int
+    ALARMED_FIELD_NUMBER: _builtins.int
+    VERSIONS_FIELD_NUMBER: _builtins.int
+    level: _builtins.str
+    """`framework …` or `group …`."""
+    observations: _builtins.int
+    """Exact observations."""
+    alarms: _builtins.int
+    """Alarms since it was first seen: its jobs came to need more or less, or ran a version that it had not met."""
+    alarmed: _builtins.bool
+    """Whether an alarm is open: bounds are wider until the level has settled."""
+    @_builtins.property
+    def versions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Versions of torch and CUDA that it has met, the newest last."""
+
+    def __init__(
+        self,
+        *,
+        level: _builtins.str = ...,
+        observations: _builtins.int = ...,
+        alarms: _builtins.int = ...,
+        alarmed: _builtins.bool = ...,
+        versions: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarmed", b"alarmed", "alarms", b"alarms", "level", b"level", "observations", b"observations", "versions", b"versions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CalibrationLevel: _TypeAlias = CalibrationLevel  # noqa: Y015
+
+@_typing.final
+class CalibrationTrial(_message.Message):
+    """What a shadow shows beside the active version: each job's need is held against both bounds before either learns it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULES_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    MISSES_FIELD_NUMBER: _builtins.int
+    ACTIVE_MISSES_FIELD_NUMBER: _builtins.int
+    BEHIND_FIELD_NUMBER: _builtins.int
+    rows: _builtins.int
+    """Rows that were scored."""
+    misses: _builtins.int
+    """Of them, needs that passed the shadow's bound."""
+    active_misses: _builtins.int
+    """Needs that passed the active version's bound."""
+    behind: _builtins.bool
+    """Whether a row came late and is to be learned at the next look."""
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___TrialRule]:
+        """The rules of promotion; when all hold the shadow may become the active version."""
+
+    def __init__(
+        self,
+        *,
+        rules: _abc.Iterable[Global___TrialRule] | None = ...,
+        rows: _builtins.int = ...,
+        misses: _builtins.int = ...,
+        active_misses: _builtins.int = ...,
+        behind: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_misses", b"active_misses", "behind", b"behind", "misses", b"misses", "rows", b"rows", "rules", b"rules"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CalibrationTrial: _TypeAlias = CalibrationTrial  # noqa: Y015
+
+@_typing.final
+class TrialRule(_message.Message):
+    """One rule of promotion."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    FIGURE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    HOLDS_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """exact_rows miss_rate worst_group_miss_rate mean_bound_ratio."""
+    figure: _builtins.float
+    """Its figure so far; NaN: not known yet."""
+    limit: _builtins.float
+    """The limit; exact_rows has to reach it, the others must not pass it."""
+    holds: _builtins.bool
+    """Whether it holds."""
+    group: _builtins.str
+    """The group that the figure is of; empty: of all."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        figure: _builtins.float = ...,
+        limit: _builtins.float = ...,
+        holds: _builtins.bool = ...,
+        group: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["figure", b"figure", "group", b"group", "holds", b"holds", "limit", b"limit", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TrialRule: _TypeAlias = TrialRule  # noqa: Y015
 
 @_typing.final
 class CalibrationGroup(_message.Message):
@@ -109,6 +253,7 @@ class QuarantinedObservation(_message.Message):
     PREDICTED_BYTES_FIELD_NUMBER: _builtins.int
     QUARANTINE_TIME_FIELD_NUMBER: _builtins.int
     OBSERVATION_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
     prediction: _builtins.str
     """Its prediction."""
     reason: _builtins.str
@@ -119,6 +264,8 @@ class QuarantinedObservation(_message.Message):
     """The observed device peak."""
     predicted_bytes: _builtins.int
     """The predicted device peak."""
+    group: _builtins.str
+    """The group of its prediction."""
     @_builtins.property
     def quarantine_time(self) -> _timestamp_pb2.Timestamp:
         """When it was kept out."""
@@ -137,10 +284,11 @@ class QuarantinedObservation(_message.Message):
         predicted_bytes: _builtins.int = ...,
         quarantine_time: _timestamp_pb2.Timestamp | None = ...,
         observation: _prediction_pb2.Observation | None = ...,
+        group: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["observation", b"observation", "quarantine_time", b"quarantine_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "observation", b"observation", "observed_bytes", b"observed_bytes", "predicted_bytes", b"predicted_bytes", "prediction", b"prediction", "quarantine_time", b"quarantine_time", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "message", b"message", "observation", b"observation", "observed_bytes", b"observed_bytes", "predicted_bytes", b"predicted_bytes", "prediction", b"prediction", "quarantine_time", b"quarantine_time", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -200,19 +348,23 @@ class ListCalibrationsRequest(_message.Message):
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    CHOSEN_ONLY_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """At most so many; 0: 50; capped at 1000."""
     page_token: _builtins.str
     """From an earlier answer."""
+    chosen_only: _builtins.bool
+    """Only the active one, shadows, and those that are kept for a reason."""
     def __init__(
         self,
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        chosen_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chosen_only", b"chosen_only", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -253,16 +405,24 @@ class PromoteCalibrationRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     VERSION_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """The version."""
+    by: _builtins.str
+    """Who asks, for the history."""
+    reason: _builtins.str
+    """Why, for the history."""
     def __init__(
         self,
         *,
         version: _builtins.str = ...,
+        by: _builtins.str = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "reason", b"reason", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -275,6 +435,12 @@ class PromoteCalibrationResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CALIBRATION_FIELD_NUMBER: _builtins.int
+    FROM_VERSION_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
+    from_version: _builtins.str
+    """The version that was active before."""
+    set_aside: _builtins.int
+    """Observations that it had taken in and this one has not: they stay out until it is promoted again."""
     @_builtins.property
     def calibration(self) -> Global___Calibration:
         """The version."""
@@ -283,10 +449,12 @@ class PromoteCalibrationResponse(_message.Message):
         self,
         *,
         calibration: Global___Calibration | None = ...,
+        from_version: _builtins.str = ...,
+        set_aside: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "from_version", b"from_version", "set_aside", b"set_aside"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -298,12 +466,21 @@ class RollbackCalibrationRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    REASON_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """Why, for the history."""
+    by: _builtins.str
+    """Who asks, for the history."""
     def __init__(
         self,
+        *,
+        reason: _builtins.str = ...,
+        by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -316,6 +493,12 @@ class RollbackCalibrationResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CALIBRATION_FIELD_NUMBER: _builtins.int
+    FROM_VERSION_FIELD_NUMBER: _builtins.int
+    SET_ASIDE_FIELD_NUMBER: _builtins.int
+    from_version: _builtins.str
+    """The version that was active before."""
+    set_aside: _builtins.int
+    """Observations that it had taken in and this one has not: they stay out until it is promoted again."""
     @_builtins.property
     def calibration(self) -> Global___Calibration:
         """The version."""
@@ -324,10 +507,12 @@ class RollbackCalibrationResponse(_message.Message):
         self,
         *,
         calibration: Global___Calibration | None = ...,
+        from_version: _builtins.str = ...,
+        set_aside: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration", "from_version", b"from_version", "set_aside", b"set_aside"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -341,19 +526,27 @@ class ListQuarantineRequest(_message.Message):
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """At most so many; 0: 50; capped at 1000."""
     page_token: _builtins.str
     """From an earlier answer."""
+    group: _builtins.str
+    """Only of this group; empty: of all."""
+    reason: _builtins.str
+    """Only with this reason word; empty: with any."""
     def __init__(
         self,
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        group: _builtins.str = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "page_size", b"page_size", "page_token", b"page_token", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -386,3 +579,121 @@ class ListQuarantineResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListQuarantineResponse: _TypeAlias = ListQuarantineResponse  # noqa: Y015
+
+@_typing.final
+class ShadowCalibrationRequest(_message.Message):
+    """Asks to start or to end a shadow."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    STOP_FIELD_NUMBER: _builtins.int
+    version: _builtins.str
+    """The version that it starts from; empty: everything that was observed is learned again, also what a rollback has set aside."""
+    stop: _builtins.bool
+    """Ends the shadow that there is."""
+    def __init__(
+        self,
+        *,
+        version: _builtins.str = ...,
+        stop: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stop", b"stop", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShadowCalibrationRequest: _TypeAlias = ShadowCalibrationRequest  # noqa: Y015
+
+@_typing.final
+class ShadowCalibrationResponse(_message.Message):
+    """The shadow."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALIBRATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def calibration(self) -> Global___Calibration:
+        """The version that learns beside the active one, or that has ended."""
+
+    def __init__(
+        self,
+        *,
+        calibration: Global___Calibration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration", b"calibration"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShadowCalibrationResponse: _TypeAlias = ShadowCalibrationResponse  # noqa: Y015
+
+@_typing.final
+class ReleaseObservationRequest(_message.Message):
+    """Asks to let an observation be learned."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PREDICTION_FIELD_NUMBER: _builtins.int
+    JOB_FIELD_NUMBER: _builtins.int
+    RESTART_FIELD_NUMBER: _builtins.int
+    WHO_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    prediction: _builtins.str
+    """Its prediction."""
+    job: _builtins.str
+    """Its job; empty: the only attempt of the prediction that was kept out."""
+    restart: _builtins.int
+    """Which attempt of the job."""
+    who: _builtins.str
+    """Who vouches for it."""
+    why: _builtins.str
+    """Why."""
+    def __init__(
+        self,
+        *,
+        prediction: _builtins.str = ...,
+        job: _builtins.str = ...,
+        restart: _builtins.int | None = ...,
+        who: _builtins.str = ...,
+        why: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_restart", b"_restart", "restart", b"restart"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_restart", b"_restart", "job", b"job", "prediction", b"prediction", "restart", b"restart", "who", b"who", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__restart: _TypeAlias = _typing.Literal["restart"]  # noqa: Y015
+    _WhichOneofArgType__restart: _TypeAlias = _typing.Literal["_restart", b"_restart"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__restart) -> _WhichOneofReturnType__restart | None: ...
+
+Global___ReleaseObservationRequest: _TypeAlias = ReleaseObservationRequest  # noqa: Y015
+
+@_typing.final
+class ReleaseObservationResponse(_message.Message):
+    """What became of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OBSERVATION_FIELD_NUMBER: _builtins.int
+    CALIBRATION_VERSION_FIELD_NUMBER: _builtins.int
+    calibration_version: _builtins.str
+    """The version that has learned it."""
+    @_builtins.property
+    def observation(self) -> _prediction_pb2.Observation:
+        """The observation."""
+
+    def __init__(
+        self,
+        *,
+        observation: _prediction_pb2.Observation | None = ...,
+        calibration_version: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["observation", b"observation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calibration_version", b"calibration_version", "observation", b"observation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseObservationResponse: _TypeAlias = ReleaseObservationResponse  # noqa: Y015

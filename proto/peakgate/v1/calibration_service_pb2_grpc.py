@@ -77,6 +77,16 @@ class CalibrationServiceStub(object):
                 request_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.SerializeToString,
                 response_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.FromString,
                 _registered_method=True)
+        self.ShadowCalibration = channel.unary_unary(
+                '/peakgate.v1.CalibrationService/ShadowCalibration',
+                request_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationResponse.FromString,
+                _registered_method=True)
+        self.ReleaseObservation = channel.unary_unary(
+                '/peakgate.v1.CalibrationService/ReleaseObservation',
+                request_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationResponse.FromString,
+                _registered_method=True)
 
 
 class CalibrationServiceServicer(object):
@@ -105,7 +115,7 @@ class CalibrationServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RollbackCalibration(self, request, context):
-        """Goes back to the version that was active before.
+        """Goes back to the newest version before the active one that is kept for a reason, else to the one before it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -134,6 +144,20 @@ class CalibrationServiceServicer(object):
 
     def ExportHistory(self, request, context):
         """The service's own history, as SimulateCalibration takes it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ShadowCalibration(self, request, context):
+        """Starts or ends a shadow: a version that learns beside the active one and answers nobody.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleaseObservation(self, request, context):
+        """Lets an observation that was kept out be learned.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -181,6 +205,16 @@ def add_CalibrationServiceServicer_to_server(servicer, server):
                     servicer.ExportHistory,
                     request_deserializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.FromString,
                     response_serializer=peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.SerializeToString,
+            ),
+            'ShadowCalibration': grpc.unary_unary_rpc_method_handler(
+                    servicer.ShadowCalibration,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationResponse.SerializeToString,
+            ),
+            'ReleaseObservation': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseObservation,
+                    request_deserializer=peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -400,6 +434,60 @@ class CalibrationService(object):
             '/peakgate.v1.CalibrationService/ExportHistory',
             peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryRequest.SerializeToString,
             peakgate_dot_v1_dot_calibration__simulation__pb2.ExportHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ShadowCalibration(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peakgate.v1.CalibrationService/ShadowCalibration',
+            peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__service__pb2.ShadowCalibrationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseObservation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peakgate.v1.CalibrationService/ReleaseObservation',
+            peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationRequest.SerializeToString,
+            peakgate_dot_v1_dot_calibration__service__pb2.ReleaseObservationResponse.FromString,
             options,
             channel_credentials,
             insecure,

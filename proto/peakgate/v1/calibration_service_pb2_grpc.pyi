@@ -42,7 +42,7 @@ class CalibrationServiceStub:
     PromoteCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.PromoteCalibrationRequest, _calibration_service_pb2.PromoteCalibrationResponse]
     """Makes a version the active one."""
     RollbackCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.RollbackCalibrationRequest, _calibration_service_pb2.RollbackCalibrationResponse]
-    """Goes back to the version that was active before."""
+    """Goes back to the newest version before the active one that is kept for a reason, else to the one before it."""
     ListQuarantine: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ListQuarantineRequest, _calibration_service_pb2.ListQuarantineResponse]
     """Observations that were kept out, each with its reason."""
     ReportCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_report_pb2.ReportCalibrationRequest, _calibration_report_pb2.ReportCalibrationResponse]
@@ -51,6 +51,10 @@ class CalibrationServiceStub:
     """Replays a history and says what each policy would have done with it."""
     ExportHistory: _grpc.UnaryUnaryMultiCallable[_calibration_simulation_pb2.ExportHistoryRequest, _calibration_simulation_pb2.ExportHistoryResponse]
     """The service's own history, as SimulateCalibration takes it."""
+    ShadowCalibration: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ShadowCalibrationRequest, _calibration_service_pb2.ShadowCalibrationResponse]
+    """Starts or ends a shadow: a version that learns beside the active one and answers nobody."""
+    ReleaseObservation: _grpc.UnaryUnaryMultiCallable[_calibration_service_pb2.ReleaseObservationRequest, _calibration_service_pb2.ReleaseObservationResponse]
+    """Lets an observation that was kept out be learned."""
 
 @_typing.type_check_only
 class CalibrationServiceAsyncStub(CalibrationServiceStub):
@@ -64,7 +68,7 @@ class CalibrationServiceAsyncStub(CalibrationServiceStub):
     PromoteCalibration: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.PromoteCalibrationRequest, _calibration_service_pb2.PromoteCalibrationResponse]  # type: ignore[assignment]
     """Makes a version the active one."""
     RollbackCalibration: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.RollbackCalibrationRequest, _calibration_service_pb2.RollbackCalibrationResponse]  # type: ignore[assignment]
-    """Goes back to the version that was active before."""
+    """Goes back to the newest version before the active one that is kept for a reason, else to the one before it."""
     ListQuarantine: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ListQuarantineRequest, _calibration_service_pb2.ListQuarantineResponse]  # type: ignore[assignment]
     """Observations that were kept out, each with its reason."""
     ReportCalibration: _aio.UnaryUnaryMultiCallable[_calibration_report_pb2.ReportCalibrationRequest, _calibration_report_pb2.ReportCalibrationResponse]  # type: ignore[assignment]
@@ -73,6 +77,10 @@ class CalibrationServiceAsyncStub(CalibrationServiceStub):
     """Replays a history and says what each policy would have done with it."""
     ExportHistory: _aio.UnaryUnaryMultiCallable[_calibration_simulation_pb2.ExportHistoryRequest, _calibration_simulation_pb2.ExportHistoryResponse]  # type: ignore[assignment]
     """The service's own history, as SimulateCalibration takes it."""
+    ShadowCalibration: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ShadowCalibrationRequest, _calibration_service_pb2.ShadowCalibrationResponse]  # type: ignore[assignment]
+    """Starts or ends a shadow: a version that learns beside the active one and answers nobody."""
+    ReleaseObservation: _aio.UnaryUnaryMultiCallable[_calibration_service_pb2.ReleaseObservationRequest, _calibration_service_pb2.ReleaseObservationResponse]  # type: ignore[assignment]
+    """Lets an observation that was kept out be learned."""
 
 class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
     """Versions of the calibration and rows kept out of it."""
@@ -107,7 +115,7 @@ class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _calibration_service_pb2.RollbackCalibrationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_calibration_service_pb2.RollbackCalibrationResponse, _abc.Awaitable[_calibration_service_pb2.RollbackCalibrationResponse]]:
-        """Goes back to the version that was active before."""
+        """Goes back to the newest version before the active one that is kept for a reason, else to the one before it."""
 
     @_abc_1.abstractmethod
     def ListQuarantine(
@@ -140,5 +148,21 @@ class CalibrationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_calibration_simulation_pb2.ExportHistoryResponse, _abc.Awaitable[_calibration_simulation_pb2.ExportHistoryResponse]]:
         """The service's own history, as SimulateCalibration takes it."""
+
+    @_abc_1.abstractmethod
+    def ShadowCalibration(
+        self,
+        request: _calibration_service_pb2.ShadowCalibrationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_service_pb2.ShadowCalibrationResponse, _abc.Awaitable[_calibration_service_pb2.ShadowCalibrationResponse]]:
+        """Starts or ends a shadow: a version that learns beside the active one and answers nobody."""
+
+    @_abc_1.abstractmethod
+    def ReleaseObservation(
+        self,
+        request: _calibration_service_pb2.ReleaseObservationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_calibration_service_pb2.ReleaseObservationResponse, _abc.Awaitable[_calibration_service_pb2.ReleaseObservationResponse]]:
+        """Lets an observation that was kept out be learned."""
 
 def add_CalibrationServiceServicer_to_server(servicer: CalibrationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

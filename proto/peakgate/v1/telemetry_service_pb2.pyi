@@ -469,3 +469,105 @@ class ReportJobEventResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReportJobEventResponse: _TypeAlias = ReportJobEventResponse  # noqa: Y015
+
+@_typing.final
+class NodeCard(_message.Message):
+    """Cards of one kind in one node, as its agent reported them with the jobs that ran there."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLUSTER_FIELD_NUMBER: _builtins.int
+    NODE_FIELD_NUMBER: _builtins.int
+    GPU_NAME_FIELD_NUMBER: _builtins.int
+    TOTAL_BYTES_FIELD_NUMBER: _builtins.int
+    CARDS_FIELD_NUMBER: _builtins.int
+    SEEN_TIME_FIELD_NUMBER: _builtins.int
+    cluster: _builtins.str
+    """Cluster name."""
+    node: _builtins.str
+    """Host name."""
+    gpu_name: _builtins.str
+    """The product name as NVML gives it."""
+    total_bytes: _builtins.int
+    """The total memory as NVML gives it; of a MIG slice the slice's."""
+    cards: _builtins.int
+    """How many different ones have run a job."""
+    @_builtins.property
+    def seen_time(self) -> _timestamp_pb2.Timestamp:
+        """The last time that one of them was seen."""
+
+    def __init__(
+        self,
+        *,
+        cluster: _builtins.str = ...,
+        node: _builtins.str = ...,
+        gpu_name: _builtins.str = ...,
+        total_bytes: _builtins.int = ...,
+        cards: _builtins.int = ...,
+        seen_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["seen_time", b"seen_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "cluster", b"cluster", "gpu_name", b"gpu_name", "node", b"node", "seen_time", b"seen_time", "total_bytes", b"total_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NodeCard: _TypeAlias = NodeCard  # noqa: Y015
+
+@_typing.final
+class ListCardsRequest(_message.Message):
+    """Asks for the cards of nodes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLUSTER_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    cluster: _builtins.str
+    """Of this cluster; empty: of all."""
+    page_size: _builtins.int
+    """At most so many, up to 1000; 0: 50."""
+    page_token: _builtins.str
+    """The answer's token, for what comes after it."""
+    def __init__(
+        self,
+        *,
+        cluster: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster", b"cluster", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListCardsRequest: _TypeAlias = ListCardsRequest  # noqa: Y015
+
+@_typing.final
+class ListCardsResponse(_message.Message):
+    """Cards by cluster, node, name and memory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CARDS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty when these are the last."""
+    @_builtins.property
+    def cards(self) -> _containers.RepeatedCompositeFieldContainer[Global___NodeCard]:
+        """In their order."""
+
+    def __init__(
+        self,
+        *,
+        cards: _abc.Iterable[Global___NodeCard] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListCardsResponse: _TypeAlias = ListCardsResponse  # noqa: Y015

@@ -50,6 +50,11 @@ class TelemetryServiceStub(object):
                 request_serializer=peakgate_dot_v1_dot_telemetry__service__pb2.ReportJobEventRequest.SerializeToString,
                 response_deserializer=peakgate_dot_v1_dot_telemetry__service__pb2.ReportJobEventResponse.FromString,
                 _registered_method=True)
+        self.ListCards = channel.unary_unary(
+                '/peakgate.v1.TelemetryService/ListCards',
+                request_serializer=peakgate_dot_v1_dot_telemetry__service__pb2.ListCardsRequest.SerializeToString,
+                response_deserializer=peakgate_dot_v1_dot_telemetry__service__pb2.ListCardsResponse.FromString,
+                _registered_method=True)
 
 
 class TelemetryServiceServicer(object):
@@ -77,6 +82,13 @@ class TelemetryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListCards(self, request, context):
+        """The kinds of card that agents have seen, node by node.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TelemetryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +106,11 @@ def add_TelemetryServiceServicer_to_server(servicer, server):
                     servicer.ReportJobEvent,
                     request_deserializer=peakgate_dot_v1_dot_telemetry__service__pb2.ReportJobEventRequest.FromString,
                     response_serializer=peakgate_dot_v1_dot_telemetry__service__pb2.ReportJobEventResponse.SerializeToString,
+            ),
+            'ListCards': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCards,
+                    request_deserializer=peakgate_dot_v1_dot_telemetry__service__pb2.ListCardsRequest.FromString,
+                    response_serializer=peakgate_dot_v1_dot_telemetry__service__pb2.ListCardsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +195,33 @@ class TelemetryService(object):
             '/peakgate.v1.TelemetryService/ReportJobEvent',
             peakgate_dot_v1_dot_telemetry__service__pb2.ReportJobEventRequest.SerializeToString,
             peakgate_dot_v1_dot_telemetry__service__pb2.ReportJobEventResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCards(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peakgate.v1.TelemetryService/ListCards',
+            peakgate_dot_v1_dot_telemetry__service__pb2.ListCardsRequest.SerializeToString,
+            peakgate_dot_v1_dot_telemetry__service__pb2.ListCardsResponse.FromString,
             options,
             channel_credentials,
             insecure,

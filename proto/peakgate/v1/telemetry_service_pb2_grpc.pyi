@@ -39,6 +39,8 @@ class TelemetryServiceStub:
     """The same messages over one stream."""
     ReportJobEvent: _grpc.UnaryUnaryMultiCallable[_telemetry_service_pb2.ReportJobEventRequest, _telemetry_service_pb2.ReportJobEventResponse]
     """The start or the end of a job."""
+    ListCards: _grpc.UnaryUnaryMultiCallable[_telemetry_service_pb2.ListCardsRequest, _telemetry_service_pb2.ListCardsResponse]
+    """The kinds of card that agents have seen, node by node."""
 
 @_typing.type_check_only
 class TelemetryServiceAsyncStub(TelemetryServiceStub):
@@ -51,6 +53,8 @@ class TelemetryServiceAsyncStub(TelemetryServiceStub):
     """The same messages over one stream."""
     ReportJobEvent: _aio.UnaryUnaryMultiCallable[_telemetry_service_pb2.ReportJobEventRequest, _telemetry_service_pb2.ReportJobEventResponse]  # type: ignore[assignment]
     """The start or the end of a job."""
+    ListCards: _aio.UnaryUnaryMultiCallable[_telemetry_service_pb2.ListCardsRequest, _telemetry_service_pb2.ListCardsResponse]  # type: ignore[assignment]
+    """The kinds of card that agents have seen, node by node."""
 
 class TelemetryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Takes observed peaks. Peaks are merged by maximum, so a row may come twice, late or out of order."""
@@ -78,5 +82,13 @@ class TelemetryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_telemetry_service_pb2.ReportJobEventResponse, _abc.Awaitable[_telemetry_service_pb2.ReportJobEventResponse]]:
         """The start or the end of a job."""
+
+    @_abc_1.abstractmethod
+    def ListCards(
+        self,
+        request: _telemetry_service_pb2.ListCardsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_telemetry_service_pb2.ListCardsResponse, _abc.Awaitable[_telemetry_service_pb2.ListCardsResponse]]:
+        """The kinds of card that agents have seen, node by node."""
 
 def add_TelemetryServiceServicer_to_server(servicer: TelemetryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -4,5 +4,6 @@ from peakgate.calibration.calibrator import Calibrator, in_order, replay
 from peakgate.calibration.observation import Observation, Outcome
 from peakgate.calibration.snapshot import Bound, Snapshot
 from peakgate.calibration.subject import Subject
+from peakgate.calibration.trial import Rule, Trial
 
-__all__ = ["Bound", "Calibrator", "Observation", "Outcome", "Snapshot", "Subject", "in_order", "replay"]
+__all__ = ["Bound", "Calibrator", "Observation", "Outcome", "Rule", "Snapshot", "Subject", "Trial", "in_order", "replay"]

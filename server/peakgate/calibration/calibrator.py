@@ -17,7 +17,7 @@ from peakgate.calibration.trust import ROWS, Record
 from peakgate.calibration.users import Users
 
 STATE_FORMAT = 2
-"""Of the state that is stored; another one cannot be read."""
+"""Of the state that is stored, and of the keys of frameworks and groups in it; another one cannot be read."""
 
 CURVE_EVERY_ROWS = 10
 """The curve is drawn anew after so many rows: it moves slowly, and drawing it is most of the work."""
@@ -62,6 +62,11 @@ class Calibrator:
         """Drift alarms since the start, of all levels."""
         return self._levels.alarms
 
+    @property
+    def moved(self) -> Mapping[str, str]:
+        """Levels that raised an alarm since this object was made or read, each with what the newest one was."""
+        return self._levels.moved()
+
     def learn(self, observation: Observation) -> Outcome:
         """Takes an observation in, or keeps it out and says why."""
         if refusal := judge_values(observation) or self._judge_order(observation):
@@ -69,7 +74,7 @@ class Calibrator:
         self._newest = observation.order
         self._count += 1
         self._snapshot = None
-        outcome = judge_size(observation) or self._learn(observation)
+        outcome = (None if observation.released else judge_size(observation)) or self._learn(observation)
         kept_out = not outcome.learned and outcome.reason != LABEL_WEAK
         self._record.count(observation.finished_at, user=observation.subject.user, kept_out=kept_out)
         return outcome
@@ -102,7 +107,7 @@ class Calibrator:
         left_over = self._levels.left_over(observation)
         if observation.exact:
             self._users.see(subject.user, subject.framework, left_over / subject.scale)
-        if self._users.is_suspect(subject.user, subject.framework):
+        if not observation.released and self._users.is_suspect(subject.user, subject.framework):
             message = f"the jobs of user {subject.user} lie far from what was predicted for them, and those of others do not"
             return refused(USER_QUARANTINED, message)
         self._levels.meet(observation)

@@ -32,6 +32,20 @@ NO_RESIDUAL = "NO_RESIDUAL"
 LABEL_WEAK = "LABEL_WEAK"
 """The row does not tell what was allocated, and the group has enough rows that do."""
 
+KEPT_OUT = (
+    VALUE_INVALID,
+    INTERVAL_INVALID,
+    FAR_BELOW_PREDICTION,
+    FAR_ABOVE_PREDICTION,
+    FUTURE_DATED,
+    ABOVE_CARD,
+    CARD_FULL,
+    USER_QUARANTINED,
+    NO_RESIDUAL,
+    LABEL_WEAK,
+)
+"""Every reason of the gate. Part of the interface: words are only added."""
+
 # Ratios of what the memory model counts: the runtime's prior may be wrong, and that is there to be learned. The limits leave room for
 # honest tails (allocators were seen to waste up to 43 %: STAlloc, arXiv 2507.16274), and keep out a wrong document, another process,
 # another unit.

@@ -25,6 +25,10 @@ class Levels:
         """Drift alarms since the start, of all nodes."""
         return sum(node.cusum.alarms for node in self._nodes.values())
 
+    def moved(self) -> Mapping[str, str]:
+        """What the newest alarm of each level was that raised one since this object was made, by its name."""
+        return {name: node.cusum.moved for name, node in sorted(self._nodes.items()) if node.cusum.moved}
+
     def left_over(self, observation: Observation) -> float:
         """GB of the residual that neither the prior nor the levels explain."""
         subject = observation.subject

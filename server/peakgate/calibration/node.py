@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from peakgate.calibration.drift import Cusum
+from peakgate.calibration.drift import RENEWED, Cusum
 from peakgate.calibration.prior import GROUP_PRECISION
 from peakgate.calibration.regression import Regression, Vector
 from peakgate.calibration.spread import Spread
@@ -42,7 +42,7 @@ class Node:
         """Before a row is learned: a version that it has not met, or a long silence, costs certainty."""
         if self.versions and is_new(version, self.versions):
             self.regression.forget()
-            self.cusum.raise_alarm()
+            self.cusum.raise_alarm(RENEWED)
         if is_new(version, self.versions):
             self.versions = (*self.versions, version)[-VERSIONS:]
         if self.exact_rows and finished_at - self.last_exact_at > STALE_SECONDS:
@@ -57,6 +57,7 @@ class Node:
             last_exact_at=self.last_exact_at,
             versions=self.versions,
             spread=self.spread.ratio,
+            alarms=self.cusum.alarms,
         )
 
     def state(self) -> list[object]:
@@ -75,6 +76,8 @@ class NodeView:
     last_exact_at: float = 0.0
     versions: tuple[str, ...] = ()
     spread: float = 1.0
+    alarms: int = 0
+    """Since it was first seen."""
 
 
 Views = Mapping[str, NodeView]

@@ -17,7 +17,8 @@ class Observation:
     allocator) and `upper_bytes` (the device peak, which includes what the allocator only cached). `upper_bytes` is None when the attempt
     ran out of memory or died before its second step: then nothing is known but that the need is at least `lower_bytes`. `finished_at`
     and `received_at` (infinite: unknown) are in seconds since the epoch. `config` is a digest of the job: a user's many runs of one job
-    are few facts. `has_statistics` says that the allocator's statistics were there, so that `lower_bytes` is what was allocated.
+    are few facts. `has_statistics` says that the allocator's statistics were there, so that `lower_bytes` is what was allocated. `released`
+    says that a person has looked at it and vouches for it: its size and its user keep it out no longer.
     """
 
     prediction: str
@@ -28,6 +29,7 @@ class Observation:
     config: str = ""
     received_at: float = math.inf
     has_statistics: bool = False
+    released: bool = False
 
     @property
     def exact(self) -> bool:

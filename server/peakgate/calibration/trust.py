@@ -42,6 +42,8 @@ CLAMPED_TOO_OFTEN = "CLAMPED_TOO_OFTEN"
 """More than a tenth of the predictions met the limit of their residual."""
 AGENTS_SILENT = "AGENTS_SILENT"
 """More than a fifth of the nodes have not reported for an hour."""
+DISTRUST = (MISSES_TOO_OFTEN, TOO_MUCH_KEPT_OUT, GROUP_STALE, CLAMPED_TOO_OFTEN, AGENTS_SILENT)
+"""Every reason. Part of the interface: words are only added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from peakgate.memory.change import Value
 from peakgate.memory.prediction import TimelinePoint
 from peakgate.server.assess import Assessment
 from peakgate.server.decide import Decision, oom_phase
-from peakgate.server.reasons import reason, warnings
+from peakgate.server.reasons import Sought, reason, warnings
 from peakgate.server.suggest import Advice, Shortfall
 from peakgate.v1 import prediction_pb2 as pb
 from peakgate.v1 import prediction_service_pb2 as service_pb
@@ -24,7 +24,7 @@ ANSWER_LIMIT_BYTES = 2048
 def build_answer(
     assessment: Assessment,
     decision: Decision,
-    advice: tuple[Advice, ...],
+    advice: Sought,
     notes: tuple[str, ...] = (),
     *,
     calibration_version: str,
@@ -46,7 +46,7 @@ def build_answer(
         rank=pb.Rank(pipeline_stage=prediction.pipeline_stage, reason=prediction.rank_reason),
         ledger=[pb.LedgerLine(category=line.category, item=line.item, bytes=line.bytes) for line in prediction.ledger],
         timeline=_timeline(prediction.timeline),
-        suggestions=[suggestion(each) for each in advice],
+        suggestions=[suggestion(each) for each in advice or ()],
         calibration=pb.CalibrationStamp(version=calibration_version, group=assessment.subject.group, observations=assessment.observations),
         assumptions=prediction.assumptions,
         warnings=warnings(decision, assessment),

@@ -114,8 +114,7 @@ async def _make_core(settings: Settings, metrics: PrometheusMetrics, log: Logger
         cache_entries=settings.cache_entries,
         audit_queue_rows=settings.audit_queue_rows,
         retention_hours=settings.retention_hours,
-        settle_seconds=settings.settle_seconds,
-        quiet_seconds=settings.quiet_seconds,
+        learning=settings.learning(),
         retention=settings.retention(),
         seen=SeenRequests(known),
     )

@@ -72,6 +72,8 @@ class Assessor:
     policy: Policy
     user: str = ""
     told: tuple[str, ...] = ()
+    shadow: Snapshot | None = None
+    """A calibration that is tried beside the other one, and that no figure rests on."""
 
     def assess(self, job: Job, *, replay: bool = False) -> Assessment:
         """The job's figures. Raises JobError when it cannot be judged."""
@@ -95,15 +97,23 @@ class Assessor:
             offloaded=_offloaded(job),
         )
 
-    def bound(self, subject: Subject) -> tuple[float, Bound]:
+    def fits_by_both(self, assessment: Assessment) -> tuple[bool, bool] | None:
+        """Whether a job's bound stays within its card, and whether the shadow's would; None when there is no shadow, or no verdict."""
+        if self.shadow is None or not assessment.decided:
+            return None
+        bound = self.bound(assessment.subject, self.shadow)[1]
+        return assessment.card_fits, bound.bound_bytes <= assessment.usable_bytes
+
+    def bound(self, subject: Subject, by: Snapshot | None = None) -> tuple[float, Bound]:
         """The bound and its coverage: the policy's, a careful one where the calibration is unsure, at least 99 % where it is not trusted.
 
         How old its newest facts are is told from the newest end that it knows, and not from the clock: equal jobs get equal answers.
         """
+        snapshot = by if by is not None else self.snapshot
         coverage = self.policy.coverage
-        if not subject.is_textbook and self.snapshot.is_unsure(subject):
+        if not subject.is_textbook and snapshot.is_unsure(subject):
             coverage = max(coverage, self.policy.careful_coverage)
-        bound = self.snapshot.trusted_bound(subject, coverage=coverage, told=self.told)
+        bound = snapshot.trusted_bound(subject, coverage=coverage, told=self.told)
         return max(coverage, SAFE_COVERAGE) if bound.distrust else coverage, bound
 
     def largest_requirement(self, kind: str, *, job: Job, like: Subject, usable_bytes: int) -> int:

@@ -24,6 +24,8 @@ MIN_JOBS = 50
 
 HOUR_US = 3600 * MICROSECONDS
 
+REPORTING, SILENT = "reporting", "silent"
+
 FORGOTTEN_HOURS = 24
 """A node that was not heard of for so long is no node that is waited for: it was switched off, or its agent is gone for good."""
 
@@ -49,12 +51,15 @@ class Watch:
         self._told: tuple[str, ...] = ()
         self._silent_share = 0.0
         self._next_silence_us = 0
+        self._show(Silence(nodes=0, silent=0))
 
     async def run(self) -> None:
         """Counts anew, silent nodes every ten minutes. Raises STORE_UNAVAILABLE, and then what was told holds on."""
         clamped_share = await asyncio.to_thread(self._clamped_share)
         if self._clock() >= self._next_silence_us:
-            self._silent_share = await asyncio.to_thread(self._count_silent)
+            silence = await asyncio.to_thread(self._silence)
+            self._show(silence)
+            self._silent_share = silent_share(silence)
             self._next_silence_us = self._clock() + SILENCE_EVERY_US
         self._metrics.series("peakgate_calibration_clamped_ratio").set(clamped_share)
         self._metrics.series("peakgate_agents_silent_ratio").set(self._silent_share)
@@ -69,10 +74,14 @@ class Watch:
     def _clamped_share(self) -> float:
         return clamped_share(self._store.recent(NEWEST_PREDICTIONS), self._judge.assessor)
 
-    def _count_silent(self) -> float:
+    def _show(self, silence: Silence) -> None:
+        for state, nodes in ((REPORTING, silence.nodes - silence.silent), (SILENT, silence.silent)):
+            self._metrics.series("peakgate_agents", state=state).set(nodes)
+
+    def _silence(self) -> Silence:
         now_us = self._clock()
         began_us, forgotten_us = now_us - BEGAN_HOURS * HOUR_US, now_us - FORGOTTEN_HOURS * HOUR_US
-        return silent_share(self._store.silence(began_us=began_us, forgotten_us=forgotten_us, silent_us=now_us - HOUR_US))
+        return self._store.silence(began_us=began_us, forgotten_us=forgotten_us, silent_us=now_us - HOUR_US)
 
 
 def clamped_share(rows: Iterable[RecentRow], assessor: Assessor) -> float:

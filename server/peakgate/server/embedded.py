@@ -15,6 +15,7 @@ from pathlib import Path
 from peakgate.memory.catalog.models import ModelSpec
 from peakgate.server.core import Core
 from peakgate.server.errors import PeakgateError
+from peakgate.server.learning import LearningRules
 from peakgate.server.logs import QuietLogger
 from peakgate.server.memory import MemoryModel, memory_model
 from peakgate.server.metrics import NullMetrics
@@ -37,6 +38,7 @@ POLICY_VARIABLES = (
 )
 
 MODELS_VARIABLE = "PEAKGATE_MODELS"
+PROMOTION_VARIABLE = "PEAKGATE_CALIBRATION_PROMOTION"
 
 
 @contextmanager
@@ -77,7 +79,8 @@ def _run_in_thread(memory: MemoryModel, store: Store, target: str, started: Futu
 
 
 async def _run(memory: MemoryModel, store: Store, target: str, started: Future[_Running]) -> None:
-    core = Core(memory, store, policy=_policy(), metrics=NullMetrics(), log=QuietLogger())
+    promotes = os.environ.get(PROMOTION_VARIABLE, "auto") == "auto"  # any other word is the careful one
+    core = Core(memory, store, policy=_policy(), metrics=NullMetrics(), log=QuietLogger(), learning=LearningRules(promotes=promotes))
     server = core.build_server()
     server.add_insecure_port(target)
     await core.start()

@@ -3,9 +3,13 @@
 # ruff: noqa: ARG002 - each kind of series refuses the verbs of the others
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics, generate_latest
 
-from peakgate.server.metrics import METRICS, Instrument, Metric
+from peakgate.server.metric_table import METRICS
+from peakgate.server.metrics import Instrument
+from peakgate.v1.metric import COUNTER, GAUGE, HISTOGRAM, Metric
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double the counters, and are in no table
 
 
 class _Counter:
@@ -51,21 +55,29 @@ class _Histogram:
 
 
 class PrometheusMetrics:
-    """One registry for one service, so that several can live in a process."""
+    """One registry for one service, so that several can live in a process.
+
+    Counters and histograms begin at 0 with every combination of their labels: a rate needs a first value.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
+        self._table = {metric.name: metric for metric in METRICS}
         self._families = {metric.name: _family(metric, self.registry) for metric in METRICS}
+        for metric in METRICS:
+            if metric.kind != GAUGE and metric.labels:
+                for labels in metric.series():
+                    self._families[metric.name].labels(**labels)
 
     def series(self, name: str, **labels: str) -> Instrument:
         """The series of a metric with these labels. Raises KeyError for a name that the table does not have."""
-        family = self._families[name]
+        family, listed = self._families[name], self._table[name].listed(labels)
         if isinstance(family, Counter):
-            return _Counter(family.labels(**labels) if labels else family)
+            return _Counter(family.labels(**listed) if listed else family)
         if isinstance(family, Gauge):
-            return _Gauge(family.labels(**labels) if labels else family)
-        return _Histogram(family.labels(**labels) if labels else family)
+            return _Gauge(family.labels(**listed) if listed else family)
+        return _Histogram(family.labels(**listed) if listed else family)
 
     def exposition(self) -> bytes:
         """The text format of Prometheus."""
@@ -73,7 +85,7 @@ class PrometheusMetrics:
 
 
 def _family(metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Histogram:
-    if metric.kind == "histogram":
-        return Histogram(metric.name, metric.help, metric.labels, registry=registry, buckets=metric.buckets)
-    kind = Counter if metric.kind == "counter" else Gauge
-    return kind(metric.name, metric.help, metric.labels, registry=registry)
+    if metric.kind == HISTOGRAM:
+        return Histogram(metric.name, metric.help, metric.label_names, registry=registry, buckets=metric.buckets)
+    kind = Counter if metric.kind == COUNTER else Gauge
+    return kind(metric.name, metric.help, metric.label_names, registry=registry)

@@ -33,6 +33,23 @@ LATEST_SECONDS = 253_402_300_799
 """The last second of the year 9999, the end of google.protobuf.Timestamp."""
 
 
+REASONS = (
+    "NODE_MISMATCH",
+    "TEXT_INVALID",
+    "SOURCE_UNKNOWN",
+    "FLAG_UNKNOWN",
+    "PHASE_UNKNOWN",
+    "UUID_INVALID",
+    "PEAK_INVALID",
+    "CARD_INVALID",
+    "PEAK_ABOVE_CARD",
+    "TORCH_INVALID",
+    "NUMBER_INVALID",
+    "TIME_INVALID",
+)
+"""Every word that a refused row is answered with. Part of the interface: words are only added."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """Why a row is not stored."""

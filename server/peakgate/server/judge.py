@@ -41,8 +41,11 @@ class Judged:
     content: PredictionContent
     assessor: Assessor
     """Under which it was judged."""
+    ground: Ground
     distrust: tuple[str, ...] = ()
     """Why the calibration was not trusted."""
+    fits: tuple[bool, bool] | None = None
+    """Whether the need fits the card by the active calibration and by the shadow; None without a shadow, or where it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +80,9 @@ class Judge:
         """The calibration that bounds are made with."""
         return self._assessor.snapshot
 
-    def swap(self, snapshot: Snapshot) -> None:
-        """Makes `snapshot` the current one; answers made under an older one are dropped."""
-        self._renew(replace(self._assessor, snapshot=snapshot))
+    def swap(self, snapshot: Snapshot, shadow: Snapshot | None = None) -> None:
+        """Makes `snapshot` the current one, beside a shadow that no answer shows; answers made under an older one are dropped."""
+        self._renew(replace(self._assessor, snapshot=snapshot, shadow=shadow))
 
     def tell(self, told: tuple[str, ...]) -> None:
         """Takes the reasons for distrust that the service counts; answers made under others are dropped."""
@@ -99,19 +102,21 @@ class Judge:
             self._cache.move_to_end(key)
         return judged
 
-    def judge(self, job_bytes: bytes, user: str = "", *, replay: bool = False) -> Judged:
-        """The answer to a job of a user. Raises PeakgateError when it cannot be judged."""
+    def judge(self, job_bytes: bytes, user: str = "", *, replay: bool = False, brief: bool = False) -> Judged:
+        """The answer to a job of a user; a brief one searches for no suggestion. Raises PeakgateError when it cannot be judged."""
         assessor = self._assessor
         message = TrainingJob.FromString(job_bytes)
         own = replace(assessor, user=_known(user, assessor))
-        response, assessment, _ = self._answer(self._job(message), own, replay=replay)
+        response, assessment, decision, _ = self._answer(self._job(message), own, replay=replay, brief=brief)
         content = _content(response, assessment, job_bytes, message.name, self.memory.version)
         return Judged(
             answer=response,
             brief=answer.brief(response),
             content=content,
             assessor=assessor,
+            ground=decision.ground,
             distrust=assessment.distrust,
+            fits=assessor.fits_by_both(assessment),
         )
 
     def remember(self, job_bytes: bytes, judged: Judged, user: str = "") -> None:
@@ -127,7 +132,7 @@ class Judge:
         assessor = self._assessor
         job = self._job(message)
         solved = solve(job, solve_path, assessor, wishes) if solve_path else NOTHING
-        response, assessment, counsel = self._answer(job, assessor, wishes=wishes)
+        response, assessment, _, counsel = self._answer(job, assessor, wishes=wishes)
         smallest, largest = smallest_gpu(job, assessor), largest_micro_batch_size(job, assessor)
         return Advised(
             answer=response,
@@ -168,13 +173,15 @@ class Judge:
         return job
 
     def _answer(
-        self, job: Job, assessor: Assessor, *, replay: bool = False, wishes: Wishes | None = None
-    ) -> tuple[PredictResponse, Assessment, Counsel]:
+        self, job: Job, assessor: Assessor, *, replay: bool = False, wishes: Wishes | None = None, brief: bool = False
+    ) -> tuple[PredictResponse, Assessment, Decision, Counsel]:
         """The answer with what is advised: unasked, or under `wishes` when suggestions are asked for."""
         try:
             assessment = assessor.assess(job, replay=replay)
             decision = decide(job, assessment, assessor)
-            if wishes is None:
+            if brief:
+                counsel = Counsel()
+            elif wishes is None:
                 counsel = _wanted_advice(job, assessment, decision, assessor)
             else:
                 counsel = advise(job, assessment, assessor, decision.deciding, wishes=wishes, thorough=True)
@@ -183,11 +190,11 @@ class Judge:
         response = answer.build_answer(
             assessment,
             decision,
-            counsel.advice,
+            None if brief else counsel.advice,
             predict_notes(job, assessment),
             calibration_version=assessor.snapshot.version,
         )
-        return response, assessment, counsel
+        return response, assessment, decision, counsel
 
 
 def _known(user: str, assessor: Assessor) -> str:

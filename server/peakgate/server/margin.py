@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 
 from peakgate.calibration import Calibrator, Observation, Outcome
+from peakgate.calibration.calibrator import STATE_FORMAT
 from peakgate.server.groups import Groups, GroupSummary
 from peakgate.server.policy import DEFAULT_COVERAGE
+
+
+class History(StrEnum):
+    """Of what was observed under other memory models, or under other keys: what a margin has of it."""
+
+    NONE = ""
+    """Nothing, and it needs nothing."""
+    WANTED = "wanted"
+    """Nothing: it began anew, and a shadow is to learn it."""
+    RETOLD = "retold"
+    """All of it, as the present model tells it."""
 
 
 class Margin:
     """A calibrator with the newest rows of its groups."""
 
-    def __init__(self, calibrator: Calibrator, groups: Groups | None = None) -> None:
+    def __init__(self, calibrator: Calibrator, groups: Groups | None = None, *, history: History = History.NONE) -> None:
         self.calibrator = calibrator
+        self.history = history
         self._groups = groups if groups is not None else Groups()
 
     @property
@@ -35,7 +49,7 @@ class Margin:
 
     def copy(self) -> Margin:
         """An equal one that learns for itself."""
-        return Margin(Calibrator.from_state(self.calibrator.state()), Groups.from_state(self._groups.state()))
+        return Margin(Calibrator.from_state(self.calibrator.state()), Groups.from_state(self._groups.state()), history=self.history)
 
     def groups(self) -> tuple[GroupSummary, ...]:
         """The groups that were observed, by name, with their margins at the default coverage."""
@@ -43,13 +57,24 @@ class Margin:
 
     def text(self) -> str:
         """All of it, as the store holds it."""
-        return json.dumps({"calibrator": self.calibrator.state(), "groups": self._groups.state()}, allow_nan=False, separators=(",", ":"))
+        state = {"calibrator": self.calibrator.state(), "groups": self._groups.state(), "history": self.history}
+        return json.dumps(state, allow_nan=False, separators=(",", ":"))
 
 
 def margin_from(text: str) -> Margin:
     """The margin whose text that was. Raises ValueError for one that this version cannot read."""
     try:
         state = json.loads(text)
-        return Margin(Calibrator.from_state(state["calibrator"]), Groups.from_state(state["groups"]))
+        calibrator, groups = Calibrator.from_state(state["calibrator"]), Groups.from_state(state["groups"])
+        return Margin(calibrator, groups, history=History(state.get("history", History.NONE)))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the stored margin cannot be read: {error!r}") from error
+
+
+def is_of_other_keys(text: str) -> bool:
+    """Whether a stored margin has another format than this version's, and not just none."""
+    try:
+        found = json.loads(text)["calibrator"]["format"]
+    except (KeyError, TypeError, ValueError):
+        return False
+    return isinstance(found, int) and found != STATE_FORMAT

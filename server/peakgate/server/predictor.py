@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from weakref import WeakValueDictionary
 
 from peakgate.memory.prediction import FieldError
@@ -17,6 +18,7 @@ from peakgate.server.answer import unpack
 from peakgate.server.asker import check_asker
 from peakgate.server.audit import AuditQueue
 from peakgate.server.clock import Clock, to_timestamp
+from peakgate.server.decide import Ground
 from peakgate.server.errors import PeakgateError, field_error
 from peakgate.server.judge import Judge, Judged
 from peakgate.server.limits import check_size
@@ -29,6 +31,7 @@ from peakgate.server.store.records import PredictionRow, StoredPrediction
 from peakgate.server.tries import Tries, add_to, name_of_request, try_message
 from peakgate.server.wishes import wishes_of
 from peakgate.v1 import prediction_service_pb2 as pb
+from peakgate.v1.callers import CALLERS, GRPC
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -36,6 +39,9 @@ PREFIX = "predictions/"
 AWAY = "the database is away or slow: this answer rests on the last calibration that was read, and waits in memory to be stored"
 UNKNOWN_REQUEST = "the database is away: whether this request_id was answered before could not be looked up"
 NOT_STORED = "this prediction was not stored, because the queue to the database is full: the job cannot be joined to it"
+
+FITS = {True: "fits", False: "too_large"}
+"""The metric's words."""
 
 BELOW_THE_VERSION = (1 << 76) - 1
 """Bits of a UUID that version 7 has like version 4: 12 random ones, the variant, 62 random ones."""
@@ -75,27 +81,45 @@ class Predictor:
         self._seen = seen if seen is not None else SeenRequests()
         self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # a lock lives as long as a call holds it
         self._judging = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
+        self._glancing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="glance")
         self._advising = ThreadPoolExecutor(max_workers=1, thread_name_prefix="advise")  # a search does not hold up Predict
         self._hits = metrics.series("peakgate_answers_cached_total")
-        self._verdicts = {number: metrics.series("peakgate_verdicts_total", verdict=_word(number)) for number in Verdict.values() if number}
+        self._verdicts = {
+            (caller, number): metrics.series("peakgate_verdicts_total", source=caller, verdict=_word(number))
+            for caller in CALLERS
+            for number in Verdict.values()
+            if number
+        }
+        self._grounds = {
+            ground: metrics.series("peakgate_verdict_grounds_total", ground=ground.value.replace(" ", "_")) for ground in Ground
+        }
+        self._beside = {
+            (active, shadow): metrics.series("peakgate_shadow_answers_total", active=FITS[active], shadow=FITS[shadow])
+            for active, shadow in product((True, False), repeat=2)
+        }
 
     def close(self) -> None:
         """Ends the threads that judge and advise."""
-        for pool in (self._judging, self._advising):
+        for pool in (self._judging, self._glancing, self._advising):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    async def predict(self, request: pb.PredictRequest) -> PredictResponse:
-        """The answer to a job. Raises PeakgateError when it cannot be judged, and then nothing is stored."""
+    async def predict(self, request: pb.PredictRequest, *, caller: str = GRPC) -> PredictResponse:
+        """The answer to a job. Raises PeakgateError when it cannot be judged, and then nothing is stored. `caller`: one of CALLERS."""
+        answer = await self._predict(request)
+        self._verdicts[caller, answer.verdict].add()
+        return answer
+
+    async def _predict(self, request: pb.PredictRequest) -> PredictResponse:
         job_bytes = request.job.SerializeToString(deterministic=True)
         check_size(request.job, len(job_bytes))
         check_asker(request.user, request.try_reason)
         if request.replay:
             return self._unkept(await self._replayed(job_bytes, request.user), request)
         if not self._store.keeps or request.validate_only:
-            return self._unkept(await self._judged(job_bytes, request.user), request)
+            return self._unkept(await self._judged(job_bytes, request.user, brief=request.brief), request)
         if request.request_id:
             return await self._predict_once(request, job_bytes)
-        return await self._stored(await self._judged(job_bytes, request.user), request)
+        return await self._stored(await self._judged(job_bytes, request.user, brief=request.brief), request)
 
     async def refused(self, job: TrainingJob, known: tuple[FieldError, ...]) -> PeakgateError:
         """One error that names the bad fields of a document and of the job that could be read from it."""
@@ -163,11 +187,15 @@ class Predictor:
         token = make_token(kind, last.created_us, last.prediction) if last is not None else ""
         return pb.ListPredictionsResponse(predictions=[_summary(row) for row in rows[:size]], next_page_token=token)
 
-    async def _judged(self, job_bytes: bytes, user: str) -> Judged:
+    async def _judged(self, job_bytes: bytes, user: str, *, brief: bool = False) -> Judged:
+        """The answer; a brief one that was not computed before takes a thread of its own, behind no search for suggestions."""
         judged = self._judge.cached(job_bytes, user)
         if judged is not None:
             self._hits.add()
             return judged
+        if brief:
+            glance = partial(self._judge.judge, job_bytes, user, brief=True)
+            return await asyncio.get_running_loop().run_in_executor(self._glancing, glance)
         judged = await asyncio.get_running_loop().run_in_executor(self._judging, self._judge.judge, job_bytes, user)
         self._judge.remember(job_bytes, judged, user)
         return judged
@@ -179,19 +207,24 @@ class Predictor:
     def _copy(self, judged: Judged, *, brief: bool) -> PredictResponse:
         answer = PredictResponse()
         answer.CopyFrom(judged.brief if brief else judged.answer)
-        self._verdicts[answer.verdict].add()
-        for reason in judged.distrust:
-            self._metrics.series("peakgate_answers_distrusted_total", reason=reason).add()
         return answer
 
+    def _counted(self, judged: Judged, *, brief: bool) -> PredictResponse:
+        self._grounds[judged.ground].add()
+        if judged.fits is not None:
+            self._beside[judged.fits].add()
+        for reason in judged.distrust:
+            self._metrics.series("peakgate_answers_distrusted_total", reason=reason).add()
+        return self._copy(judged, brief=brief)
+
     def _unkept(self, judged: Judged, request: pb.PredictRequest) -> PredictResponse:
-        answer = self._copy(judged, brief=request.brief)
+        answer = self._counted(judged, brief=request.brief)
         if _wants_try(request, answer):
             self._tries.refuse_unkept(answer, request.user, request.try_reason)
         return answer
 
     async def _stored(self, judged: Judged, request: pb.PredictRequest, *, digest: str | None = None) -> PredictResponse:
-        answer = self._copy(judged, brief=request.brief)
+        answer = self._counted(judged, brief=request.brief)
         row = PredictionRow(
             prediction=self._name_of(),
             created_us=self._clock(),
@@ -228,7 +261,7 @@ class Predictor:
     async def _once(self, request: pb.PredictRequest, job_bytes: bytes, digest: str) -> PredictResponse:
         known, warnings = await self._answered(request.request_id)
         if known is None:
-            answer = await self._stored(await self._judged(job_bytes, request.user), request, digest=digest)
+            answer = await self._stored(await self._judged(job_bytes, request.user, brief=request.brief), request, digest=digest)
             self._seen.add(request.request_id)
             answer.warnings.extend(warnings)
             return answer
@@ -252,9 +285,9 @@ class Predictor:
 
     async def _again(self, row: PredictionRow, *, brief: bool) -> PredictResponse:
         """The stored answer; its timeline, which is not stored, is computed again."""
-        judged = await self._judged(row.content.job, row.user)
+        judged = await self._judged(row.content.job, row.user, brief=brief)
         if judged.content.answer == row.content.answer:
-            answer = self._copy(judged, brief=brief)
+            answer = self._counted(judged, brief=brief)
         else:
             answer = unpack(row.content.answer)
             answer.timeline.extend(() if brief else judged.answer.timeline)

@@ -25,7 +25,11 @@ def gigabytes(size_bytes: int) -> str:
     return f"{size_bytes / 1e9:.1f} GB"
 
 
-def reason(decision: Decision, assessment: Assessment, advice: tuple[Advice, ...]) -> str:
+Sought = tuple[Advice, ...] | None
+"""Changes, or None where none was looked for."""
+
+
+def reason(decision: Decision, assessment: Assessment, advice: Sought) -> str:
     """One line that a submitter can act on. A rejection begins with the ledger category that is too large."""
     texts = {
         Ground.FITS: _fits,
@@ -91,41 +95,41 @@ def _need(assessment: Assessment) -> str:
     return f"needs {required}" if required == bound else f"needs {required}, {bound} with its margin"
 
 
-def _fits(_decision: Decision, assessment: Assessment, _advice: tuple[Advice, ...]) -> str:
+def _fits(_decision: Decision, assessment: Assessment, _advice: Sought) -> str:
     phase = assessment.prediction.peak_phase
     return f"fits: the worst GPU {_need(assessment)} in {phase}; that is within {_card(assessment)}"
 
 
-def _no_gpu(_decision: Decision, assessment: Assessment, _advice: tuple[Advice, ...]) -> str:
+def _no_gpu(_decision: Decision, assessment: Assessment, _advice: Sought) -> str:
     incomplete = f" ({'; '.join(assessment.prediction.undecided)})" if assessment.prediction.undecided else ""
     return f"gpu: no GPU is stated; the worst GPU {_need(assessment)}{incomplete}; state gpu.type or gpu.memory_bytes"
 
 
-def _incomplete(_decision: Decision, assessment: Assessment, _advice: tuple[Advice, ...]) -> str:
+def _incomplete(_decision: Decision, assessment: Assessment, _advice: Sought) -> str:
     states = gigabytes(assessment.prediction.states_bytes)
     known = f"what can be computed needs {gigabytes(assessment.bound_bytes)}, {states} of it model states, against {_card(assessment)}"
     return f"{'; '.join(assessment.prediction.undecided)}; {known}"
 
 
-def _states_too_large(_decision: Decision, assessment: Assessment, advice: tuple[Advice, ...]) -> str:
+def _states_too_large(_decision: Decision, assessment: Assessment, advice: Sought) -> str:
     category, size_bytes = largest_category(assessment.prediction.ledger)
     states = gigabytes(assessment.prediction.states_bytes)
-    return f"{category}: {gigabytes(size_bytes)}; the model states alone need {states} and pass {_card(assessment)}; {_remedy(advice)}"
+    return f"{category}: {gigabytes(size_bytes)}; the model states alone need {states} and pass {_card(assessment)}{_remedy(advice)}"
 
 
-def _too_large(_decision: Decision, assessment: Assessment, advice: tuple[Advice, ...]) -> str:
+def _too_large(_decision: Decision, assessment: Assessment, advice: Sought) -> str:
     category, size_bytes = largest_category(assessment.prediction.ledger)
     phase = assessment.prediction.peak_phase
     return (
         f"{category}: {gigabytes(size_bytes)} at the peak in {phase}; the worst GPU {_need(assessment)} "
-        f"and that passes {_card(assessment)}; {_remedy(advice)}"
+        f"and that passes {_card(assessment)}{_remedy(advice)}"
     )
 
 
-def _host_too_large(_decision: Decision, assessment: Assessment, advice: tuple[Advice, ...]) -> str:
+def _host_too_large(_decision: Decision, assessment: Assessment, advice: Sought) -> str:
     category = assessment.offloaded[0] if assessment.offloaded else largest_category(assessment.prediction.ledger)[0]
     also = f" with {' and '.join(assessment.offloaded[1:])}" if len(assessment.offloaded) > 1 else ""
-    return f"{category}: offloaded{also} they do not fit the node's RAM: {_host_need(assessment)}; {_remedy(advice)}"
+    return f"{category}: offloaded{also} they do not fit the node's RAM: {_host_need(assessment)}{_remedy(advice)}"
 
 
 def _host_need(assessment: Assessment) -> str:
@@ -139,14 +143,16 @@ def _misfit(assessment: Assessment) -> str:
     return f"the worst GPU {_need(assessment)} and does not fit {_card(assessment)}"
 
 
-def _remedy(advice: tuple[Advice, ...]) -> str:
+def _remedy(advice: Sought) -> str:
+    if advice is None:
+        return ""
     best = next((each for each in advice if each.fits), None)
     if best is None:
-        return "no change on the list makes it fit on these GPUs: peakgate suggest names the nearest, more GPUs or a larger one"
-    return f"{best.title} ({_assignments(best.changes)}) makes it fit with {gigabytes(best.bound_bytes)}"
+        return "; no change on the list makes it fit on these GPUs: peakgate suggest names the nearest, more GPUs or a larger one"
+    return f"; {best.title} ({_assignments(best.changes)}) makes it fit with {gigabytes(best.bound_bytes)}"
 
 
-def _field_decides(decision: Decision, assessment: Assessment, _advice: tuple[Advice, ...]) -> str:
+def _field_decides(decision: Decision, assessment: Assessment, _advice: Sought) -> str:
     names = " and ".join(path for path, _ in decision.deciding)
     with_favourable = gigabytes(decision.favourable.bound_bytes) if decision.favourable is not None else ""
     verb = "is not stated and decides" if len(decision.deciding) == 1 else "are not stated and decide together"

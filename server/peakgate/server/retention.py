@@ -11,6 +11,8 @@ from peakgate.server.store.base import Store
 
 DAY_US = 24 * 3600 * MICROSECONDS
 
+TABLES = ("peaks", "job_events")
+
 BATCH_ROWS = 500
 """Rows that one transaction deletes: a few milliseconds, in which agents wait."""
 
@@ -37,7 +39,7 @@ class Forgetter:
 
     async def run(self) -> dict[str, int]:
         """Deletes what is old, or as much of it as one run does. Returns rows by table. Raises STORE_UNAVAILABLE."""
-        deleted = {"peaks": 0, "job_events": 0}
+        deleted = dict.fromkeys(TABLES, 0)
         for _ in range(MOST_BATCHES):
             batch = await asyncio.to_thread(self._batch)
             for table, rows in batch.items():

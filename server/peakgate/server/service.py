@@ -7,6 +7,7 @@ import grpc
 
 from peakgate.server.predictor import Predictor
 from peakgate.v1 import prediction_service_pb2 as pb
+from peakgate.v1.callers import caller_of
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceServicer
 
@@ -21,7 +22,7 @@ class PredictionService(PredictionServiceServicer):
 
     async def Predict(self, request: pb.PredictRequest, context: Context) -> PredictResponse:
         """Judges a job and stores the prediction."""
-        return await self._predictor.predict(request)
+        return await self._predictor.predict(request, caller=_caller(context))
 
     async def Suggest(self, request: pb.SuggestRequest, context: Context) -> pb.SuggestResponse:
         """Ranks changes that make a job fit."""
@@ -34,3 +35,7 @@ class PredictionService(PredictionServiceServicer):
     async def ListPredictions(self, request: pb.ListPredictionsRequest, context: Context) -> pb.ListPredictionsResponse:
         """Stored predictions, newest first."""
         return await self._predictor.list(request)
+
+
+def _caller(context: Context) -> str:
+    return caller_of(next((str(value) for name, value in context.invocation_metadata() or () if name == "user-agent"), ""))

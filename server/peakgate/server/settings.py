@@ -9,9 +9,11 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from peakgate.server.card_order import by_preference, by_price
+from peakgate.server.learning import LearningRules
 from peakgate.server.policy import CAREFUL_COVERAGE, DEFAULT_COVERAGE, DEFAULT_TRIES_PER_DAY, Policy, coverage_of_costs
 from peakgate.server.retention import Retention
 from peakgate.server.site_models import load_site_models
+from peakgate.server.versions import HISTORY_DAYS
 
 
 def default_database_url() -> str:
@@ -46,6 +48,9 @@ class Settings(BaseSettings):
     tries_per_day: int = Field(
         default=DEFAULT_TRIES_PER_DAY, ge=0, le=1000, description="Rejected jobs that each user may run all the same in 24 hours; 0: none."
     )
+    calibration_promotion: str = Field(
+        default="auto", pattern="^(auto|manual)$", description="auto: a shadow that passes its trial becomes the active version; manual."
+    )
     operator_reserve_bytes: int = Field(default=0, ge=0, description="Bytes that stay free on every card.")
     gpu_prices: str = Field(default="", description="Cards on offer with a price an hour: h100-80gb=2.5,h100-80gb/3g.40gb=1.1.")
     gpu_preference: str = Field(
@@ -57,6 +62,9 @@ class Settings(BaseSettings):
         default=30.0, gt=0, description="Days that peaks of an ended job are kept; what was made of them stays for good."
     )
     events_retention_days: float = Field(default=90.0, gt=0, description="Days that starts and ends of jobs are kept.")
+    calibration_history_days: float = Field(
+        default=HISTORY_DAYS, gt=0, description="Days that versions of the calibration are kept: daily ones, those of alarms and switches."
+    )
     quiet_seconds: float = Field(default=60.0, ge=0, description="Wait for another program of a job whose end nobody but agents told.")
     settle_seconds: float = Field(default=600.0, ge=0, description="Wait for the last peaks of a job whose other GPUs have ended.")
     audit_queue_rows: int = Field(default=10_000, ge=1, description="Predictions that may wait for the database.")
@@ -105,6 +113,15 @@ class Settings(BaseSettings):
     def retention(self) -> Retention:
         """How long what agents report is kept."""
         return Retention(peaks_days=self.peaks_retention_days, events_days=self.events_retention_days)
+
+    def learning(self) -> LearningRules:
+        """What the margin's writer keeps to."""
+        return LearningRules(
+            settle_seconds=self.settle_seconds,
+            quiet_seconds=self.quiet_seconds,
+            history_days=self.calibration_history_days,
+            promotes=self.calibration_promotion == "auto",
+        )
 
     def policy(self) -> Policy:
         """The part of the settings that answers depend on."""

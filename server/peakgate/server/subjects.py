@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, replace
 
 from peakgate.calibration import Observation, Subject
+from peakgate.calibration.calibrator import STATE_FORMAT
 from peakgate.memory.check import world_of
 from peakgate.memory.defaults import default_of
 from peakgate.memory.job import Job
@@ -18,6 +19,9 @@ STATES = ("parameters", "gradients", "master_weights", "optimizer_states")
 """Ledger categories that a residual may depend on."""
 
 UNKNOWN_GPU = "unknown"
+
+FIRST_FORMAT = 2
+"""Of observations that do not say it."""
 
 MINOR_CHARACTERS, VERSION_CHARACTERS = 16, 64
 """Of stated versions that are kept: in a name, and to tell whether one is new."""
@@ -84,14 +88,20 @@ def subject_from(text: str) -> Subject:
 
 
 def observation_text(observation: Observation) -> str:
-    """An observation as the store holds it: all that the calibration was told."""
-    return json.dumps(asdict(observation), separators=(",", ":"), allow_nan=False)
+    """An observation as the store holds it: all that the calibration was told, and what its keys and figures mean."""
+    return json.dumps(asdict(observation) | {"format": STATE_FORMAT}, separators=(",", ":"), allow_nan=False)
 
 
 def observation_from(text: str) -> Observation:
     """The observation whose text that was. Raises ValueError or TypeError for anything else."""
     values = json.loads(text)
+    values.pop("format", None)
     return Observation(**(values | {"subject": Subject(**values["subject"])}))
+
+
+def format_of(text: str) -> int:
+    """The format of calibrations that an observation's keys are those of."""
+    return int(json.loads(text).get("format", FIRST_FORMAT))
 
 
 def _bytes_of(prediction: Prediction, categories: tuple[str, ...]) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import cast
 
 import grpc
 
@@ -16,9 +17,10 @@ from peakgate.server.intake import LATEST_SECONDS, LONGEST_TEXT, Refusal, accept
 from peakgate.server.learning import Learner
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
+from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.peak_writer import PeakWriter
 from peakgate.server.store.base import Store
-from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, EventRow, PeakRow, PhasePeakRow
+from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, EventRow, NodeCardRow, PeakRow, PhasePeakRow
 from peakgate.v1 import telemetry_service_pb2 as pb
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceServicer
 
@@ -32,7 +34,7 @@ Context = grpc.aio.ServicerContext[object, object]
 
 
 class TelemetryService(TelemetryServiceServicer):
-    """Takes batches of peaks and job events."""
+    """Takes batches of peaks and job events, and tells what cards they were seen on."""
 
     def __init__(self, store: Store, audit: AuditQueue, learner: Learner, *, clock: Clock, metrics: Metrics, log: Logger) -> None:
         self._store = store
@@ -62,6 +64,16 @@ class TelemetryService(TelemetryServiceServicer):
         if event.prediction and event.event in TERMINAL_EVENTS:
             await self._learn({event.prediction})
         return pb.ReportJobEventResponse()
+
+    async def ListCards(self, request: pb.ListCardsRequest, context: Context) -> pb.ListCardsResponse:
+        """What cards the nodes have, as far as jobs ran on them."""
+        size, kind = page_size(request.page_size), f"cards/{request.cluster}"
+        after = read_token(kind, request.page_token, places=(str, str, str, int))
+        place = cast("tuple[str, str, str, int] | None", after)
+        rows = await asyncio.to_thread(self._store.node_cards, limit=size + 1, after=place, cluster=request.cluster)
+        last = rows[size - 1] if len(rows) > size else None
+        token = make_token(kind, last.cluster, last.node, last.gpu_name, last.total_bytes) if last is not None else ""
+        return pb.ListCardsResponse(cards=[_node_card(row) for row in rows[:size]], next_page_token=token)
 
     async def _take(self, request: pb.ReportPeaksRequest) -> pb.ReportPeaksResponse:
         _check_batch(request)
@@ -108,6 +120,17 @@ class TelemetryService(TelemetryServiceServicer):
             self._metrics.series("peakgate_peaks_refused_total", reason=row.reason).add()
         if refused:
             self._log.warning("peaks refused", node=node.node, rows=len(refused), first=f"{refused[0].reason}: {refused[0].message}")
+
+
+def _node_card(row: NodeCardRow) -> pb.NodeCard:
+    return pb.NodeCard(
+        cluster=row.cluster,
+        node=row.node,
+        gpu_name=row.gpu_name,
+        total_bytes=row.total_bytes,
+        cards=row.cards,
+        seen_time=to_timestamp(row.seen_us),
+    )
 
 
 def sort_out(request: pb.ReportPeaksRequest, *, received_us: int) -> tuple[list[PeakRow], list[PhasePeakRow], list[pb.RefusedPeak]]:

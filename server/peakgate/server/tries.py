@@ -36,6 +36,9 @@ REFUSALS = {
 }
 """Word of the metric -> why not."""
 
+OUTCOMES = (GRANTED, SPENT, *REFUSALS)
+"""Every word of the metric."""
+
 UNSEEN_ENDS = ("CUT_SHORT", "END_UNKNOWN", "NO_SECOND_STEP", "NO_PEAKS", "HARDWARE_ERROR")
 """Reasons of observations after which nobody knows whether the whole job would have fitted."""
 

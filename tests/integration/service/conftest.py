@@ -20,6 +20,7 @@ from tests.postgres import Cluster
 
 from peakgate.server.core import Core
 from peakgate.server.exposition import PrometheusMetrics
+from peakgate.server.learning import LearningRules
 from peakgate.server.logs import QuietLogger
 from peakgate.server.memory import MemoryModel, memory_model
 from peakgate.server.policy import Policy
@@ -95,11 +96,12 @@ def database(new_database: NewDatabase) -> Database:
 
 
 @asynccontextmanager
-async def _start(database: Database, memory: MemoryModel | None = None) -> AsyncIterator[Service]:
+async def _start(database: Database, *, memory: MemoryModel | None = None, promotes: bool = True) -> AsyncIterator[Service]:
     store = open_store(database.url)
     metrics = PrometheusMetrics()
+    seen = SeenRequests(store.request_ids())
     model = memory if memory is not None else memory_model()
-    core = Core(model, store, policy=Policy(), metrics=metrics, log=QuietLogger(), seen=SeenRequests(store.request_ids()))
+    core = Core(model, store, policy=Policy(), metrics=metrics, log=QuietLogger(), seen=seen, learning=LearningRules(promotes=promotes))
     server = core.build_server()
     target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await core.start()
@@ -121,7 +123,7 @@ async def _start(database: Database, memory: MemoryModel | None = None) -> Async
 @pytest.fixture
 def start_service(database: Database) -> StartService:
     """Starts a service on the test's own database; several share it."""
-    return lambda *, memory=None: _start(database, memory)
+    return lambda **how: _start(database, **how)
 
 
 @pytest.fixture

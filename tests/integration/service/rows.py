@@ -6,7 +6,8 @@ import dataclasses
 
 from tests.unit.server import attempts
 
-from peakgate.server.store.records import CalibrationRow, ObservationRow, PeakRow, PhasePeakRow
+from peakgate.server.store.records import CalibrationRow, Lease, ObservationRow, PeakRow, PhasePeakRow
+from peakgate.server.store.sql import SqlStore
 
 
 def a_peak(**changes: object) -> PeakRow:
@@ -51,6 +52,14 @@ def an_observation(prediction: str, **changes: object) -> ObservationRow:
     return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
 
 
-def a_version(version: str) -> CalibrationRow:
+def a_version(epoch: str = "1", **changes: object) -> CalibrationRow:
     """A calibration that was not stored yet."""
-    return CalibrationRow(sequence=0, version=version, state="active", created_us=1, observations=1, groups="[]", body="{}")
+    row = CalibrationRow(sequence=0, version=epoch, state="active", created_us=1, observations=1, groups="[]", body="{}")
+    return dataclasses.replace(row, **changes)  # type: ignore[arg-type]  # the names are those of the record
+
+
+def the_writer(store: SqlStore, holder: str = "me") -> Lease:
+    """The lease of who may write, taken from whoever has it."""
+    fence = store.take_lease(holder, seconds=10, by_force=True)
+    assert fence is not None
+    return Lease(holder, fence)

@@ -60,7 +60,7 @@ def test_health_readiness_metrics_and_grpcs_own_services(running: Any) -> None:
     post(running, JOB)
     status, text = call(running, "GET", "/metrics")
     assert status == 200
-    assert re.search(rb'peakgate_verdicts_total\{verdict="ADMIT"\} [1-9]', text)
+    assert re.search(rb'peakgate_verdicts_total\{source="http",verdict="ADMIT"\} [1-9]', text)
     with grpc.insecure_channel(running.grpc) as channel:
         for name in ("", "peakgate.v1.PredictionService"):
             checked = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=name))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.dialects import sqlite
 from tests.databases import Database
-from tests.integration.service.rows import a_phase, an_observation
+from tests.integration.service.rows import a_phase, an_observation, the_writer
 from tests.unit.server.attempts import a_peak, a_process, of_helper
 from tests.unit.server.stored import a_prediction
 
@@ -38,7 +38,7 @@ def observe(store: SqlStore) -> None:
     """Makes an observation of predictions/0's attempt, as the learner does."""
     figures = {"observed_bytes": 60_000, "lower_bytes": 52_000, "upper_bytes": 60_000}
     row = an_observation("predictions/0", **figures, finished_us=OLD_US, applied_us=OLD_US, learned=False)
-    assert store.apply([row], None, expected_sequence=0)
+    assert store.apply([row], None, expected_sequence=0, lease=the_writer(store))
 
 
 def an_event(moment_us: int, event: str = "finished", prediction: str = "predictions/0") -> EventRow:

@@ -72,8 +72,8 @@ async def test_a_late_row_does_not_bring_back_what_was_gone_back_from(service: A
     for second, answer in zip((10, 20, 30), answers, strict=False):
         await ended(service, answer, second, 1.0)
     whole = service.core.judge.snapshot.version
-    for _ in range(2):
-        await service.calibration.RollbackCalibration(calibration_pb.RollbackCalibrationRequest())
+    back = await service.calibration.RollbackCalibration(calibration_pb.RollbackCalibrationRequest())
+    assert (back.from_version, back.set_aside) == (whole, 2)
     await ended(service, answers[3], 5, 1.0)
     row = service.core.store.active_calibration()
     assert row.observations == 2

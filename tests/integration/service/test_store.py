@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import inspect, text
 from tests.databases import Database
-from tests.integration.service.rows import a_peak, a_phase, a_version, an_observation
+from tests.integration.service.rows import a_peak, a_phase, a_version, an_observation, the_writer
 from tests.unit.server.stored import a_prediction
 
 from peakgate.server.errors import PeakgateError
@@ -225,11 +225,11 @@ def test_order_duplicates_and_batches_do_not_matter(batch: list[PeakRow], data: 
 def test_an_attempt_is_applied_once(store: SqlStore) -> None:
     """A second time is told, with or without a new version, and no version is stored."""
     store.add_predictions([a_prediction("predictions/0")])
-    assert store.apply([an_observation("predictions/0")], a_version("1"), expected_sequence=0)
+    assert store.apply([an_observation("predictions/0")], a_version("1"), expected_sequence=0, lease=the_writer(store))
     active = store.active_calibration()
     assert active is not None
     for new in (None, a_version("2")):
-        assert not store.apply([an_observation("predictions/0")], new, expected_sequence=active.sequence)
+        assert not store.apply([an_observation("predictions/0")], new, expected_sequence=active.sequence, lease=the_writer(store))
     assert store.active_calibration() == active
 
 
@@ -250,7 +250,7 @@ def test_the_list_of_ended_attempts_stays_short(store: SqlStore, database: Datab
     store.merge_peaks(ended)
     store.add_event(EventRow(cluster="c", job="2", restart=0, prediction="predictions/0", event="oom", event_us=4, exit_code=None))
     assert [(each.job, each.event) for each in store.due(names=None, settled_before_us=0)] == [("1", ""), ("2", "oom")][::-1]
-    assert store.apply([an_observation("predictions/0")], None, expected_sequence=0)
+    assert store.apply([an_observation("predictions/0")], None, expected_sequence=0, lease=the_writer(store))
     store.merge_peaks(ended)
     assert [each.job for each in store.due(names=None, settled_before_us=0)] == ["2"]
     query = "SELECT prediction, job FROM ended_attempts ORDER BY prediction, job"
@@ -268,7 +268,7 @@ def test_an_upgrade_lists_what_had_ended(database: Database) -> None:
     store.add_predictions([a_prediction(f"predictions/{number}") for number in range(4)])
     store.merge_peaks([a_peak(prediction=f"predictions/{number}", ended=number % 2) for number in range(4)])
     store.add_event(EventRow(cluster="c", job="1", restart=0, prediction="predictions/2", event="failed", event_us=9, exit_code=1))
-    store.apply([an_observation("predictions/1")], None, expected_sequence=0)
+    store.apply([an_observation("predictions/1")], None, expected_sequence=0, lease=the_writer(store))
     indices = ("DROP INDEX ix_predictions_unused", "DROP INDEX ix_observations_sequence")
     columns = (f"ALTER TABLE {table} DROP COLUMN {name}" for table, name, _, _ in ADDED)
     later = ("DROP TABLE ended_attempts", "DROP TABLE leases", "DROP TABLE tries")

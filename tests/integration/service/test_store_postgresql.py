@@ -15,7 +15,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 from tests.bench.programs import ROOT
 from tests.databases import Database
-from tests.integration.service.rows import a_peak, a_phase, a_version, an_observation
+from tests.integration.service.rows import a_peak, a_phase, a_version, an_observation, the_writer
 from tests.unit.server.stored import a_prediction
 
 from peakgate.server.errors import PeakgateError
@@ -148,8 +148,10 @@ def test_of_several_replicas_one_moves_the_calibration_on(replicas: list[SqlStor
     """All of them learned from the same version: one is taken, the others are told, and nobody's version is lost."""
     replicas[0].add_predictions([a_prediction(f"predictions/{number}") for number in range(REPLICAS)])
 
+    lease = the_writer(replicas[0])
+
     def apply(index: int) -> bool:
-        return replicas[index].apply([an_observation(f"predictions/{index}")], a_version(str(index)), expected_sequence=0)
+        return replicas[index].apply([an_observation(f"predictions/{index}")], a_version(str(index)), expected_sequence=0, lease=lease)
 
     assert sorted(all_at_once([partial(apply, index) for index in range(REPLICAS)])) == [False, False, False, True]
     versions = replicas[0].calibrations(limit=9, before_sequence=None)
@@ -259,8 +261,8 @@ def test_the_tables_that_grow_can_be_partitioned_by_time(replicas: list[SqlStore
     want_default = [("peaks_default", "", 60), ("peaks_default", "predictions/0", 60)]
     assert parts == [("peaks_2030_01", names[0], 9), ("peaks_2030_02", names[1], 9), *want_default]
     assert len(store.due(names=None, settled_before_us=0)) == 3
-    assert store.apply([an_observation("predictions/0")], None, expected_sequence=0)
-    assert not store.apply([an_observation("predictions/0")], None, expected_sequence=0)
+    assert store.apply([an_observation("predictions/0")], None, expected_sequence=0, lease=the_writer(store))
+    assert not store.apply([an_observation("predictions/0")], None, expected_sequence=0, lease=the_writer(store))
     database.run("DROP TABLE peaks_2030_01")
     assert database.count("peaks") == 3
     with database.connected() as connection:

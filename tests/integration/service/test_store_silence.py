@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.databases import Database
-from tests.integration.service.rows import a_peak, an_observation
+from tests.integration.service.rows import a_peak, an_observation, the_writer
 from tests.unit.server.stored import a_prediction
 
 from peakgate.server.store.records import EventRow, Silence
@@ -63,7 +63,7 @@ def test_an_end_that_another_told_owes_nothing(store: SqlStore) -> None:
             EventRow(cluster=a_peak().cluster, job=job, restart=0, prediction="", event=event, event_us=260, exit_code=None, origin="slurm")
         )
     store.add_predictions([a_prediction("predictions/3")])
-    store.apply([an_observation("predictions/3", job="3")], None, expected_sequence=0)
+    store.apply([an_observation("predictions/3", job="3")], None, expected_sequence=0, lease=the_writer(store))
     assert silence(store) == Silence(nodes=3, silent=1)
 
 

@@ -45,6 +45,14 @@ def test_the_control_group_gives_the_job_and_the_environment_the_prediction(node
     assert node.owner() == Owner(cluster="alpha", job="402", restart=2, prediction="predictions/p1", uid=1001)
 
 
+def test_what_export_leaves_a_batch_job_names_its_prediction(node: Node) -> None:
+    """Slurm hands variables of its own on under --export=NONE; the plain name wins, for a gate wrote it last."""
+    left = {"SLURM_PEAKGATE_PREDICTION": "predictions/p1"}
+    node.proc.add(7, cgroup=SLURM_402, environment=left)
+    node.proc.add(8, cgroup=SLURM_402, environment=left | {"PEAKGATE_PREDICTION": "predictions/p2"})
+    assert (node.owner().prediction, node.owner(pid=8).prediction) == ("predictions/p1", "predictions/p2")
+
+
 def test_the_drop_in_file_wins(node: Node) -> None:
     """What the scheduler's prolog wrote stands above the environment, which a user can set to anything."""
     node.proc.add(7, cgroup=SLURM_402, environment={"PEAKGATE_PREDICTION": "predictions/forged"})

@@ -17,6 +17,7 @@ from peakgate.agent.gpu_numbers import NUMBERS
 from peakgate.agent.helper_reports import HelperReports
 from peakgate.agent.helper_socket import Datagram
 from peakgate.agent.kubelet import Kubelet
+from peakgate.agent.metric_table import METRICS
 from peakgate.agent.metrics import AgentCollector
 from peakgate.agent.options import TRANSPORTS, Options
 from peakgate.agent.peaks import Flag
@@ -123,7 +124,7 @@ def test_every_flag_has_its_line_on_the_page() -> None:
 
 
 def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> None:
-    """The collector tells what the live parts know, and docs/agent.md names each of them."""
+    """The collector tells what the live parts know, all that the table has, and docs/agent.md names each of them."""
     node = SimulatedNode(simulated, ONE_GPU + TRAINER)
     watcher, spool, _ = a_watcher(node, tmp_path)
     watcher.run_once()
@@ -138,10 +139,9 @@ def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> N
         nvml=node.nvml, watcher=watcher, spool=spool, sender=sender, reports=reports, pods=pods, wall=lambda: START + 40
     )
     registry.register(collector)
-    holder = (("gpu", GPU), ("namespace", "research"), ("pod", "train-0"), ("container", "trainer"))
     want = {
         ("peakgate_agent_attribution_refused", ()): 0.0,
-        ("peakgate_agent_gpu_held_idle", holder): None,
+        ("peakgate_agent_gpu_held_idle", (("gpu", GPU),)): None,
         ("peakgate_agent_up", ()): 0.0,
         ("peakgate_agent_paused", ()): 0.0,
         ("peakgate_agent_gpu_watched", (("gpu", GPU),)): 1.0,
@@ -153,6 +153,7 @@ def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> N
         ("peakgate_agent_spool_oldest_seconds", ()): 40.0,
         ("peakgate_agent_unattributed_bytes", (("gpu", GPU),)): 0.0,
         ("peakgate_agent_spool_rows", ()): 2.0,
+        ("peakgate_agent_answered_timestamp_seconds", ()): 0.0,
         ("peakgate_agent_dropped_total", (("reason", "PEAK_ABOVE_CARD"),)): 2.0,
         ("peakgate_agent_helper_reports_total", (("outcome", "bad"),)): 1.0,
         ("peakgate_agent_helper_reports_total", (("outcome", "taken"),)): 0.0,
@@ -161,11 +162,12 @@ def test_every_metric_can_be_read(simulated: SimulatedNvml, tmp_path: Path) -> N
     assert {key: registry.get_sample_value(key[0], dict(key[1])) for key in want} == want
     page = (ROOT / "docs" / "agent.md").read_text()
     families = [family.name + ("_total" if family.type == "counter" else "") for family in collector.collect()]
+    assert sorted(families) == sorted(metric.name for metric in METRICS)
     assert [name for name in families if f"`{name.removeprefix('peakgate_agent_')}`" not in page] == []
     resident = registry.get_sample_value("peakgate_agent_resident_bytes")
     assert resident is not None
     assert 10 << 20 < resident < 1 << 30
     watcher.tracker._open._open.clear()
-    assert registry.get_sample_value("peakgate_agent_gpu_held_idle", dict(holder)) == 1.0
+    assert registry.get_sample_value("peakgate_agent_gpu_held_idle", {"gpu": GPU}) == 1.0
     pods.stop()
     spool.close()

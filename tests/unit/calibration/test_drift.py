@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from peakgate.calibration.drift import ALARM_ROWS, CLIP, LIMIT, SLACK, Cusum
+from peakgate.calibration.drift import ALARM_ROWS, CLIP, LIMIT, SLACK, UP, Cusum
 
 
 def alarms_of(scores: list[float]) -> list[tuple[int, int]]:
@@ -48,7 +48,7 @@ def test_only_an_upward_alarm_widens_the_bounds() -> None:
 def test_an_alarm_ends() -> None:
     """After fifteen rows without another."""
     cusum = Cusum()
-    cusum.raise_alarm()
+    cusum.raise_alarm(UP)
     for row in range(ALARM_ROWS - 1):
         cusum.see(0.0, row=row)
     assert cusum.alarm_rows == 1

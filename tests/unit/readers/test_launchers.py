@@ -137,6 +137,8 @@ def test_flags_of_a_launcher_are_kept() -> None:
         ("-N 2\n-G 16", "torchrun --nnodes $SLURM_JOB_NUM_NODES --nproc_per_node $SLURM_GPUS_ON_NODE", world(16, 8)),
         ("-N2\n--gpus-per-task=1\n--ntasks-per-node=4", "srun python", world(8, 4)),
         ("--ntasks=8\n--gpus-per-task 1\n--nodes 1", "srun python", world(8)),
+        ("--ntasks=8\n--gpus-per-task=h100:1\n--nodes 1", "srun python", world(8) | {"gpu.type": "h100-80gb"}),
+        ("--ntasks=8\n--tres-per-task=gres/gpu:h200=1\n--nodes 1", "srun python", world(8) | {"gpu.type": "h200-141gb"}),
         ("--ntasks 16\n--ntasks-per-node 8\n--gpus-per-node 8", "srun python", world(16, 8)),
         ("--gres=gpu:8,nvme:1\n--mem=1T", "deepspeed", world(8) | {"node.host_memory_bytes": 1 << 40}),
         ("--gpus-per-node=4\n--mem-per-gpu=100G", "accelerate launch", world(4) | {"node.host_memory_bytes": 400 << 30}),

@@ -110,6 +110,18 @@ def test_what_decides_is_the_first_suggestion_of_both_calls(memory: MemoryModel)
         assert suggestions[0].fits
 
 
+def test_a_brief_answer_searches_for_nothing(memory: MemoryModel) -> None:
+    """The verdict of a rejected job and its ledger are those of the whole answer; the reason names no change."""
+    judge, rejected = a_judge(memory), job_bytes(sequences=8)
+    whole, short = judge.judge(rejected).answer, judge.judge(rejected, brief=True).answer
+    assert (len(whole.suggestions) > 0, len(short.suggestions)) == (True, 0)
+    assert whole.reason.startswith(f"{short.reason}; ")
+    for answer in (whole, short):
+        answer.ClearField("suggestions")
+        answer.ClearField("reason")
+    assert short == whole
+
+
 def a_leaning_snapshot() -> Snapshot:
     """One user's jobs need three scales more than others, another one is a suspect, of nobody else anything is known."""
     return replace(a_settled_snapshot(), leanings={"c/1": 3.0}, suspects={("c/2", FRAMEWORK): 4.0})

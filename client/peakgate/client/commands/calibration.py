@@ -1,4 +1,4 @@
-"""`peakgate calibration`: what the margin learns from."""
+"""`peakgate calibration`: what the margin has learned, and what it learns from."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from peakgate.client.commands import calibration_trials, calibration_versions
 from peakgate.client.commands.calibration_history import export, simulate
 from peakgate.client.options import Database, Output, OutputForm, Server
 
 if TYPE_CHECKING:  # every verb's module is imported to be listed
     from peakgate.client.imports.job import ImportedJob
 
-calibration = typer.Typer(no_args_is_help=True, help="What the margin learns from.")
+calibration = typer.Typer(no_args_is_help=True, help="What the margin has learned, and what it learns from.")
 imports = typer.Typer(no_args_is_help=True, help="Takes in peaks that other tools recorded, in the lowest class of confidence.")
+calibration.command("list")(calibration_versions.list_versions)
+for _verb in (calibration_versions.show, calibration_versions.promote, calibration_versions.rollback):
+    calibration.command()(_verb)
+calibration.command()(calibration_trials.shadow)
+calibration.command()(calibration_trials.quarantine)
+calibration.command()(calibration_trials.release)
 calibration.add_typer(imports, name="import")
 calibration.command()(simulate)
 calibration.command()(export)
@@ -122,7 +129,7 @@ def report(
     start, end = window(since, until, step_seconds=1, now=time.time())
     request = ReportCalibrationRequest(since_time=timestamp(start), until_time=timestamp(end + 1), group=group, users=users)
     with open_client(server, db) as client:
-        found = client.report_calibration(request)
+        found = client.calibrations.report(request)
     console = human_console(output)
     if output is Output.table:
         print_audit(console, found)

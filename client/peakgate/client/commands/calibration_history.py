@@ -76,7 +76,7 @@ def export(*, since: Since = None, server: Server = None, db: Database = None) -
     require_store(server, db)
     since_seconds = moment(since, now=time.time()) if since is not None else 0
     with open_client(server, db) as client:
-        for attempt in client.export_history(since_seconds=since_seconds):
+        for attempt in client.calibrations.export_history(since_seconds=since_seconds):
             write_json(attempt_as_dict(attempt), Output.jsonl)
 
 

@@ -53,7 +53,7 @@ def simulate(client: Client, settings: SimulationSettings, lines: Iterable[PastA
         raise InputError(
             f"none of the {len(sender.bad)} lines is an attempt; line {first.line}: {first.message}", reason="HISTORY_UNUSABLE"
         )
-    response = client.simulate_calibration(messages)
+    response = client.calibrations.simulate(messages)
     for bad in sender.bad:
         response.refused.append(RefusedAttempt(line=bad.line, reason=bad.reason, message=bad.message))
     response.refused.sort(key=lambda each: (each.line, each.attempt))

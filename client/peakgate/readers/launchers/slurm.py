@@ -9,25 +9,8 @@ from peakgate.readers.arguments import Arguments, Word
 from peakgate.readers.launchers.flags import named, placed
 from peakgate.readers.launchers.gpu_names import gpus_named
 from peakgate.readers.launchers.resources import Count, Resources, count_of, times
+from peakgate.readers.launchers.slurm_options import BARE, SHORT
 from peakgate.readers.place import Place, Stated
-
-_SHORT = {
-    "A": "account", "a": "array", "B": "extra_node_info", "b": "begin", "C": "constraint", "c": "cpus_per_task", "D": "chdir",
-    "d": "dependency", "e": "error", "F": "nodefile", "G": "gpus", "i": "input", "J": "job_name", "L": "licenses", "M": "clusters",
-    "m": "distribution", "N": "nodes", "n": "ntasks", "o": "output", "p": "partition", "q": "qos", "r": "relative", "S": "core_spec",
-    "T": "threads", "t": "time", "w": "nodelist", "x": "exclude",
-}  # fmt: skip
-"""Short options with a value."""
-
-_BARE = frozenset({
-    "exclusive", "overlap", "exact", "label", "unbuffered", "no_kill", "kill_on_bad_exit", "overcommit", "oversubscribe", "quiet",
-    "verbose", "hold", "immediate", "pty", "preserve_env", "contiguous", "requeue", "no_requeue", "disable_status", "no_allocate",
-    "no_shell", "spread_job", "use_min_nodes", "wait", "test_only", "parsable", "ignore_pbs", "whole", "multi_prog", "reboot",
-    "propagate", "get_user_env", "nice", "x11", "share", "no_container_mount_home", "container_mount_home", "container_remap_root",
-    "no_container_remap_root", "container_writable", "container_readonly", "no_container_entrypoint", "container_entrypoint", "help",
-    "usage", "version", "bell", "no_bell", "external_launcher",
-})  # fmt: skip
-"""Long options without a word behind them."""
 
 _SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MEMORY = re.compile(r"(\d{1,15})([kmgt]?)b?$", re.IGNORECASE)
@@ -44,9 +27,9 @@ def slurm_options(words: Sequence[Word], kind: str) -> tuple[Arguments, list[Wor
         if word.text == "--":
             break
         if word.text.startswith("--"):
-            name, valued = named(key), not joined and named(key) not in _BARE
+            name, valued = named(key), not joined and named(key) not in BARE
         else:
-            key, name = word.text[:2], _SHORT.get(word.text[1], "")
+            key, name = word.text[:2], SHORT.get(word.text[1], "")
             value, valued = word.text[2:].removeprefix("="), bool(name) and len(word.text) == 2
             if not name:
                 continue
@@ -68,6 +51,7 @@ def note_slurm(options: Arguments, resources: Resources, warnings: list[str]) ->
         resources.gpus_per_node = times(each, resources.tasks_per_node)
         if resources.gpus_per_node is None and resources.tasks is not None:
             resources.gpus = times(each, resources.tasks)
+    _note_types_beside(options, resources, warnings)
     _note_shared_memory(options, resources)
 
 
@@ -152,6 +136,22 @@ def _gpus_of_a_task(options: Arguments) -> Count | None:
     stated = options.flags("tres_per_task")
     match = re.search(r"gres[:/]gpu(?::[^:=,\d][^:=,]*)?[:=](\d+)", stated.text) if stated is not None else None
     return count_of(Stated(match[1], stated.place)) if match and stated is not None else None
+
+
+def _note_types_beside(options: Arguments, resources: Resources, warnings: list[str]) -> None:
+    """The card that is named where GPUs are counted by task or by socket: `--gpus-per-task=a100:1`, `gres/gpu:a100=1`."""
+    for name, pattern in _TYPED.items():
+        stated = options.flags(name)
+        match = pattern.search(stated.text) if stated is not None and resources.gpu_type is None else None
+        if match is not None and stated is not None:
+            note_type(match[1], stated.place, resources, warnings)
+
+
+_TYPED = {
+    "gpus_per_task": re.compile(r"^(.*[^:\d].*):\d+$"),
+    "gpus_per_socket": re.compile(r"^(.*[^:\d].*):\d+$"),
+    "tres_per_task": re.compile(r"gres[:/]gpu:([^:=,\d][^:=,]*)"),
+}
 
 
 def _memory(stated: Stated, resources: Resources, _: list[str]) -> None:

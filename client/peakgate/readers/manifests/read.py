@@ -14,13 +14,13 @@ from peakgate.readers.manifests.cards import state_card
 from peakgate.readers.manifests.commands import Text, words_at
 from peakgate.readers.manifests.mounted import Maps, UnmountedFiles, maps_of, mounted, variables
 from peakgate.readers.manifests.operators import operator_variables
+from peakgate.readers.manifests.own_words import state_own_words
 from peakgate.readers.manifests.pods import Pods, members, pods_of
 from peakgate.readers.manifests.resources import Asked, asked_of, memory_of, warn_of_fractions, warn_once
 from peakgate.readers.manifests.trainjob import pods_of_train_job
 from peakgate.readers.place import MANIFEST, VARIABLE, Place, Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_yaml
-from peakgate.readers.stated import SPEC, state_document
 
 LISTED = ("ConfigMap", "TrainingRuntime", "ClusterTrainingRuntime")
 """Kinds that other documents of the file refer to."""
@@ -132,11 +132,9 @@ def _state_memory(pods: Pods, asked: Sequence[Asked], reading: Reading) -> None:
 
 
 def _state_specs(workload: Workload) -> None:
-    """The submitter's own job document, on the workload or nearer, on its pods."""
-    for metadata in (workload.settings.under("metadata"), *(each.metadata for each in workload.pods)):
-        stated = metadata(f"annotations.{SPEC}")
-        if stated is not None:
-            state_document(stated.text, replace(stated.place, kind=MANIFEST, key=SPEC), workload.own)
+    """The submitter's own words, on the workload or nearer, on its pods."""
+    metadata = [workload.settings.under("metadata"), *(each.metadata for each in workload.pods)]
+    state_own_words(metadata, workload.pods, workload.own)
     workload.around.warnings += workload.own.warnings
 
 

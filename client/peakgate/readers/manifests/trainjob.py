@@ -20,6 +20,9 @@ TRAINERS = ("node", "trainer")
 
 PATCHES = ("spec.podTemplateOverrides", "spec.podSpecOverrides", "spec.runtimePatches")
 
+RUNTIME_UNKNOWN = "is not in the file: what it says of GPUs, nodes and the command is not read"
+"""How the warning of such a runtime ends."""
+
 _LATER = 100_000
 """Members of a list that are laid over others stand behind them."""
 
@@ -30,7 +33,7 @@ def pods_of_train_job(job: Settings, documents: Iterable[Settings], reading: Rea
     if runtime is None:
         name = job("spec.runtimeRef.name")
         what = f"the runtime {name.text[:60]}" if name is not None else "its runtime"
-        reading.warnings.append(f"TrainJob: {what} is not in the file: what it says of GPUs, nodes and the command is not read")
+        reading.warnings.append(f"TrainJob: {what} {RUNTIME_UNKNOWN}")
         runtime = Settings()
     spec, metadata = _template(runtime)
     for patch in (_trainer(job), *_patches(job)):

@@ -22,6 +22,9 @@ _ASKED = re.compile(r"-[NnGC]|--(nodes|ntasks|gpus|gres|mem|constraint)")
 _COMMAND = re.compile(r"^[ \t]*[^#\s]", re.MULTILINE)
 _ASSIGNED = re.compile(r"([A-Za-z_][\w.]*)\s*=\s*")
 LONGEST_LINE, MOST_LINES = 10_000, 1000
+ASIDES = frozenset({"try", "override"})
+"""What a line says to whoever admits the job: why it should run though it does not fit, and an operator's word."""
+LONGEST_ASIDE = 200
 
 
 def note_directives(
@@ -74,6 +77,9 @@ def _note_own(text: str, place: Place, own: Reading) -> None:
     for match, following in zip_longest(starts, starts[1:]):
         value = text[match.end() : following.start() if following is not None else len(text)].strip()
         value = re.sub(r"\s#.*$", "", value)
+        if match[1] in ASIDES:
+            own.asides[match[1]] = value.strip("\"'")[:LONGEST_ASIDE]
+            continue
         try:
             leaves = read_yaml(f"value: {value}", place.file)[0].leaves
         except FileError:

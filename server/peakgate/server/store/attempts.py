@@ -89,6 +89,8 @@ def _attempt(
         peaks=rows,
         ended_well=outcome(events) == "finished" and any(event.exit_code == 0 for event in events),
         card_bytes=figures.total_bytes,
+        bound_bytes=figures.bound_bytes,
+        verdict=figures.verdict,
         job_body=zlib.decompress(figures.body),
         job_digest=figures.job_digest,
         subject=figures.subject,

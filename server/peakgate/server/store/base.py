@@ -12,7 +12,11 @@ from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
     Complete,
+    EndedKey,
     EventRow,
+    KeptOut,
+    Lease,
+    NodeCardRow,
     ObservationRow,
     PastRow,
     PeakRow,
@@ -23,6 +27,8 @@ from peakgate.server.store.records import (
     Silence,
     Spent,
     StoredPrediction,
+    Switched,
+    ToldRow,
 )
 
 
@@ -81,14 +87,40 @@ class Store(Protocol):
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""
 
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """The kinds of card that were seen, by cluster, node, name and memory. `cluster`: only this one; empty: all."""
+
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
+
+    def newest_ended(self, limit: int) -> Sequence[EndedKey]:
+        """Attempts on the list of ended ones, those whose end was told last."""
+
+    def take_lease(self, holder: str, *, seconds: float, by_force: bool = False) -> int | None:
+        """Becomes, or stays, the calibration's one writer. Returns the fence; None while another one is."""
+
+    def give_up_lease(self, holder: str) -> None:
+        """Is the writer no longer, if it was."""
 
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""
 
-    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
-        """Marks observations as applied and activates `new`, in one transaction. False: somebody else was first."""
+    def active_sequence(self) -> int:
+        """The place of the active version; 0 before anything was learned."""
+
+    def apply(
+        self,
+        rows: Sequence[ObservationRow],
+        new: CalibrationRow | None,
+        *,
+        expected_sequence: int,
+        lease: Lease,
+        shadow: CalibrationRow | None = None,
+    ) -> bool:
+        """Marks observations as applied and activates `new`, in one transaction, with what the shadow has become beside it.
+
+        False: somebody else is the writer, or was first.
+        """
 
     def calibration(self, version: str) -> CalibrationRow | None:
         """A version by its name."""
@@ -96,23 +128,50 @@ class Store(Protocol):
     def calibration_at(self, sequence: int) -> CalibrationRow | None:
         """A version by its place; None when it is not kept any more."""
 
-    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
-        """What the calibration was told from version `after` on (0: from the first), as texts in no order."""
+    def told(self, sequence: int, *, after: int) -> Sequence[ToldRow]:
+        """What the line of the active version `sequence` was told since version `after` (0: ever), in no order."""
 
-    def calibration_before(self, sequence: int) -> CalibrationRow | None:
-        """The version that was made before another."""
+    def told_of(self, ranges: Sequence[tuple[int, int]], *, after: int = 0) -> Sequence[ToldRow]:
+        """What the versions of these ranges of sequences were told after the version `after`, in no order."""
 
-    def calibrations(self, *, limit: int, before_sequence: int | None) -> Sequence[CalibrationRow]:
-        """Versions, newest first."""
+    def earlier_calibration(self, sequence: int) -> CalibrationRow | None:
+        """The version that an operator goes back to from another."""
 
-    def promote(self, sequence: int) -> None:
-        """Makes a stored version the active one."""
+    def calibrations(self, *, limit: int, before_sequence: int | None, chosen_only: bool = False) -> Sequence[CalibrationRow]:
+        """Versions without their bodies, newest first. `chosen_only`: those that are kept for a reason, or in use."""
 
-    def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
-        """Observations that were kept out, newest first."""
+    def promote(self, sequence: int, *, note: str, lease: Lease) -> Switched | None:
+        """Makes a stored version the active one. None: somebody else is the writer."""
+
+    def thin_calibrations(self, *, kept_from_us: int, lease: Lease) -> int:
+        """Deletes versions that nobody goes back to; returns how many."""
+
+    def kept_out(self, *, limit: int, offset: int, group: str = "", reason: str = "") -> Sequence[KeptOut]:
+        """Observations that were kept out, newest first: of a group, with a reason word, where one is named."""
 
     def audit(self, window: AuditWindow) -> AbstractContextManager[Audit]:
         """What ended in a window, as it stands at one moment."""
 
     def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
         """Ended attempts with their jobs from `since_us` on, in the order of their ends, behind a place."""
+
+    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
+        """Activates `new`, which has learned an observation that was kept out. False: somebody else was first."""
+
+    def shadow(self) -> CalibrationRow | None:
+        """The version that learns beside the active one."""
+
+    def shadow_place(self) -> int:
+        """Its sequence; 0: there is none."""
+
+    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int, lease: Lease) -> bool:
+        """Stores a shadow that was made from version `base` (0: from everything). False: there is one, or somebody else was first."""
+
+    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int, lease: Lease) -> None:
+        """Stores a shadow that was made again, while the same version is active."""
+
+    def end_shadow(self, *, lease: Lease) -> int:
+        """Ends the shadow. Returns its sequence; 0: there was none."""
+
+    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
+        """Makes of a shadow the active version `new`. False: it has ended, or somebody else was first."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, literal, or_, select, update
 
-from peakgate.server.store import ended
+from peakgate.server.store import ended, leases
 from peakgate.server.store.observations import observation_of
 from peakgate.server.store.postgresql import Lock, take
-from peakgate.server.store.records import CalibrationRow, ObservationRow
+from peakgate.server.store.records import CalibrationRow, KeptOut, Lease, ObservationRow
 from peakgate.server.store.session import insert_once
 from peakgate.server.store.tables import calibrations, observations, predictions
 
-VERSIONS_KEPT = 100
-"""Versions that can be gone back to: some 400 KB each with a full pool of 2000 rows."""
+_ALL_BUT_BODY = [column for column in calibrations.c if column.name != "body"]
+"""Of a list: a body has some 400 KB."""
 
 
 def active(connection: Connection) -> CalibrationRow | None:
@@ -25,18 +25,29 @@ def active(connection: Connection) -> CalibrationRow | None:
     return _calibration(row) if row is not None else None
 
 
+def active_sequence(connection: Connection) -> int:
+    """Place of the active version; 0 before anything was learned. The newest is looked at first, and mostly is the one."""
+    query = select(calibrations.c.sequence).where(calibrations.c.state == "active").order_by(calibrations.c.sequence.desc()).limit(1)
+    return connection.execute(query).scalar() or 0
+
+
 class AppliedError(Exception):
     """An observation was applied before: nothing of the transaction may stay."""
 
 
-def apply(connection: Connection, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+def apply(
+    connection: Connection, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int, lease: Lease
+) -> bool:
     """Marks observations as applied and makes `new` the active version (None: none of them changed it).
 
-    False, with nothing written, when another replica has moved the calibration on. Raises AppliedError when one was applied before.
+    False, with nothing written, when another replica is the writer, or has moved the calibration on. Raises AppliedError when an
+    observation was applied before.
     """
+    if not leases.holds(connection, lease):
+        return False
     if new is not None:
         take(connection, Lock.CALIBRATION)
-    if new is not None and _active_sequence(connection) != expected_sequence:
+    if new is not None and active_sequence(connection) != expected_sequence:
         return False
     sequence = add(connection, new) if new is not None else 0
     for row in sorted(rows, key=lambda each: (each.prediction, each.job, each.restart)):
@@ -47,32 +58,12 @@ def apply(connection: Connection, rows: Sequence[ObservationRow], new: Calibrati
 
 
 def add(connection: Connection, new: CalibrationRow) -> int:
-    """Stores a version as the active one and forgets the oldest. Returns its sequence."""
-    _retire(connection)
-    values = {name: value for name, value in asdict(new).items() if name != "sequence"}
-    key = connection.execute(insert(calibrations), values).inserted_primary_key
-    sequence = int(key[0]) if key is not None else 0
-    connection.execute(delete(calibrations).where(calibrations.c.sequence <= sequence - VERSIONS_KEPT, calibrations.c.state != "active"))
+    """Stores a version, as `epoch.sequence`, which no other one is ever called. Returns its sequence."""
+    if new.state == "active":
+        retire(connection)
+    sequence = _next_sequence(connection)
+    connection.execute(insert(calibrations), asdict(new) | {"sequence": sequence, "version": f"{new.version}.{sequence}"})
     return sequence
-
-
-def promote(connection: Connection, sequence: int) -> None:
-    """Makes a stored version the active one, and sets aside what was observed since its line parted from the one that was."""
-    take(connection, Lock.CALIBRATION)
-    _retire(connection)
-    connection.execute(update(calibrations).where(calibrations.c.sequence == sequence).values(state="active"))
-    line = _line(connection, sequence)
-    of_line = observations.c.sequence.in_(line)
-    since = observations.c.sequence >= min(line)
-    connection.execute(update(observations).where(since, ~of_line, observations.c.aside == 0).values(aside=1))
-    connection.execute(update(observations).where(since, of_line, observations.c.aside == 1).values(aside=0))
-
-
-def taken_in(connection: Connection, after: int, *, model_version: str) -> list[str]:
-    """What the calibration was told of the observations that led from version `after` (0: from none) to the active one."""
-    joined = select(observations.c.body).join(predictions, predictions.c.prediction == observations.c.prediction)
-    query = joined.where(observations.c.sequence > after, observations.c.aside == 0, predictions.c.model_version == model_version)
-    return list(connection.execute(query).scalars())
 
 
 def at(connection: Connection, sequence: int) -> CalibrationRow | None:
@@ -82,50 +73,46 @@ def at(connection: Connection, sequence: int) -> CalibrationRow | None:
 
 
 def by_version(connection: Connection, version: str) -> CalibrationRow | None:
-    """The newest row of a version."""
+    """A version by its name; of those that an earlier release named alike the newest."""
     query = select(calibrations).where(calibrations.c.version == version).order_by(calibrations.c.sequence.desc()).limit(1)
     row = connection.execute(query).first()
     return _calibration(row) if row is not None else None
 
 
-def before(connection: Connection, sequence: int) -> CalibrationRow | None:
-    """The version that was made before the one at `sequence`."""
-    query = select(calibrations).where(calibrations.c.sequence < sequence).order_by(calibrations.c.sequence.desc()).limit(1)
-    row = connection.execute(query).first()
-    return _calibration(row) if row is not None else None
-
-
-def page(connection: Connection, *, limit: int, before_sequence: int | None) -> list[CalibrationRow]:
-    """Versions, newest first."""
-    query = select(calibrations).order_by(calibrations.c.sequence.desc()).limit(limit)
+def page(connection: Connection, *, limit: int, before_sequence: int | None, chosen_only: bool = False) -> list[CalibrationRow]:
+    """Versions without their bodies, newest first. `chosen_only`: those that are kept for a reason, or in use."""
+    query = select(*_ALL_BUT_BODY, literal("").label("body")).order_by(calibrations.c.sequence.desc()).limit(limit)
     if before_sequence is not None:
         query = query.where(calibrations.c.sequence < before_sequence)
-    return [_calibration(row) for row in connection.execute(query)]
+    if chosen_only:
+        query = query.where(or_(calibrations.c.state != "retired", calibrations.c.kind != ""))
+    return [CalibrationRow(**row._mapping) for row in connection.execute(query)]  # noqa: SLF001 - as below
 
 
-def kept_out(connection: Connection, *, limit: int, offset: int) -> list[ObservationRow]:
-    """Observations that were kept out, newest first."""
-    order = (observations.c.applied_us.desc(), observations.c.prediction, observations.c.job, observations.c.restart)
-    query = select(observations).where(observations.c.learned == 0).order_by(*order).limit(limit).offset(offset)
-    return [observation_of(row) for row in connection.execute(query)]
+def kept_out(connection: Connection, *, limit: int, offset: int, group: str = "", reason: str = "") -> list[KeptOut]:
+    """Observations that were kept out, newest first: of a group, with a reason word, where one is named."""
+    table = observations.c
+    order = (table.applied_us.desc(), table.prediction, table.job, table.restart)
+    joined = select(observations, predictions.c.group_name).join(predictions, predictions.c.prediction == table.prediction)
+    query = joined.where(table.learned == 0, *_wanted(predictions.c.group_name, group), *_wanted(table.reason, reason))
+    found = connection.execute(query.order_by(*order).limit(limit).offset(offset))
+    return [KeptOut(row=observation_of(row), group=row.group_name) for row in found]
 
 
-def _line(connection: Connection, sequence: int) -> list[int]:
-    """A version and those that led to it, as far as they are kept."""
-    parents = {row.sequence: row.parent for row in connection.execute(select(calibrations.c.sequence, calibrations.c.parent))}
-    line = [sequence]
-    while parents.get(line[-1], 0) in parents:
-        line.append(parents[line[-1]])
-    return line
+def _wanted(column: ColumnElement[str], word: str) -> tuple[ColumnElement[bool], ...]:
+    return (column == word,) if word else ()
 
 
-def _active_sequence(connection: Connection) -> int:
-    newest = select(func.coalesce(func.max(calibrations.c.sequence), 0)).where(calibrations.c.state == "active")
-    return int(connection.execute(newest).scalar_one())
-
-
-def _retire(connection: Connection) -> None:
+def retire(connection: Connection) -> None:
+    """No version is active any more."""
     connection.execute(update(calibrations).where(calibrations.c.state == "active").values(state="retired"))
+
+
+def _next_sequence(connection: Connection) -> int:
+    """On SQLite whoever writes is alone, and the newest version is never deleted (history.py)."""
+    if connection.dialect.name == "postgresql":
+        return int(connection.execute(select(func.nextval(func.pg_get_serial_sequence("calibrations", "sequence")))).scalar_one())
+    return int(connection.execute(select(func.coalesce(func.max(calibrations.c.sequence), 0) + 1)).scalar_one())
 
 
 def _calibration(row: Row[tuple[object, ...]]) -> CalibrationRow:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, or_, select
 
+from peakgate.server.store.records import EndedKey
 from peakgate.server.store.session import insert_for
 from peakgate.server.store.tables import ended_attempts, observations, predictions
 
@@ -15,12 +16,15 @@ MOST_NAMES = 5000
 
 
 def note(connection: Connection, attempts: Iterable[tuple[str, str, int]], *, seen_us: int) -> None:
-    """Puts (prediction, job, restart) on the list, in the transaction that stores the end. One that is there stays as it is."""
+    """Puts (prediction, job, restart) on the list, in the transaction that stores the end. One that is there was told again, if later."""
     values = [
         {"prediction": prediction, "job": job, "restart": restart, "seen_us": seen_us} for prediction, job, restart in sorted(set(attempts))
     ]
     if values:
-        connection.execute(insert_for(connection, ended_attempts).on_conflict_do_nothing(), values)
+        new = insert_for(connection, ended_attempts)
+        later = new.excluded.seen_us > ended_attempts.c.seen_us
+        key = list(ended_attempts.primary_key.columns)
+        connection.execute(new.on_conflict_do_update(index_elements=key, set_={"seen_us": new.excluded.seen_us}, where=later), values)
 
 
 def names(connection: Connection) -> list[str]:
@@ -28,6 +32,13 @@ def names(connection: Connection) -> list[str]:
     table = ended_attempts.c
     query = select(table.prediction).where(~_applied(), ~_unknown()).group_by(table.prediction)
     return list(connection.execute(query.order_by(func.min(table.seen_us), table.prediction).limit(MOST_NAMES)).scalars())
+
+
+def newest(connection: Connection, limit: int) -> list[EndedKey]:
+    """The attempts on the list whose end was told last, each with the moment."""
+    table = ended_attempts.c
+    query = select(table.prediction, table.job, table.restart, table.seen_us).order_by(table.seen_us.desc()).limit(limit)
+    return [(row.prediction, row.job, row.restart, row.seen_us) for row in connection.execute(query)]
 
 
 def strike(connection: Connection, prediction: str, job: str, restart: int) -> None:

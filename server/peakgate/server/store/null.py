@@ -13,7 +13,11 @@ from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
     Complete,
+    EndedKey,
     EventRow,
+    KeptOut,
+    Lease,
+    NodeCardRow,
     ObservationRow,
     PastRow,
     PeakRow,
@@ -24,6 +28,8 @@ from peakgate.server.store.records import (
     Silence,
     Spent,
     StoredPrediction,
+    Switched,
+    ToldRow,
 )
 
 
@@ -88,15 +94,42 @@ class NullStore:
         """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
         raise _keeps_nothing()
 
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """None."""
+        return ()
+
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """None."""
         return ()
+
+    def newest_ended(self, limit: int) -> Sequence[EndedKey]:
+        """None."""
+        return ()
+
+    def take_lease(self, holder: str, *, seconds: float, by_force: bool = False) -> int | None:
+        """There is nothing to write."""
+        return None
+
+    def give_up_lease(self, holder: str) -> None:
+        """It never was."""
 
     def active_calibration(self) -> CalibrationRow | None:
         """None: the prior holds."""
         return None
 
-    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
+    def active_sequence(self) -> int:
+        """None."""
+        return 0
+
+    def apply(
+        self,
+        rows: Sequence[ObservationRow],
+        new: CalibrationRow | None,
+        *,
+        expected_sequence: int,
+        lease: Lease,
+        shadow: CalibrationRow | None = None,
+    ) -> bool:
         """Nothing is learned."""
         return False
 
@@ -108,22 +141,31 @@ class NullStore:
         """Never known."""
         return None
 
-    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
+    def told(self, sequence: int, *, after: int) -> Sequence[ToldRow]:
         """Nothing."""
         return ()
 
-    def calibration_before(self, sequence: int) -> CalibrationRow | None:
+    def told_of(self, ranges: Sequence[tuple[int, int]], *, after: int = 0) -> Sequence[ToldRow]:
+        """Nothing."""
+        return ()
+
+    def earlier_calibration(self, sequence: int) -> CalibrationRow | None:
         """Never known."""
         return None
 
-    def calibrations(self, *, limit: int, before_sequence: int | None) -> Sequence[CalibrationRow]:
+    def calibrations(self, *, limit: int, before_sequence: int | None, chosen_only: bool = False) -> Sequence[CalibrationRow]:
         """None."""
         return ()
 
-    def promote(self, sequence: int) -> None:
+    def promote(self, sequence: int, *, note: str, lease: Lease) -> Switched | None:
         """Nothing to promote."""
+        return None
 
-    def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
+    def thin_calibrations(self, *, kept_from_us: int, lease: Lease) -> int:
+        """Nothing to delete."""
+        return 0
+
+    def kept_out(self, *, limit: int, offset: int, group: str = "", reason: str = "") -> Sequence[KeptOut]:
         """None."""
         return ()
 
@@ -134,6 +176,33 @@ class NullStore:
     def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
         """None."""
         return ()
+
+    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
+        """Nothing is learned."""
+        return False
+
+    def shadow(self) -> CalibrationRow | None:
+        """None."""
+        return None
+
+    def shadow_place(self) -> int:
+        """None."""
+        return 0
+
+    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int, lease: Lease) -> bool:
+        """Nothing is learned."""
+        return False
+
+    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int, lease: Lease) -> None:
+        """Forgets it."""
+
+    def end_shadow(self, *, lease: Lease) -> int:
+        """None."""
+        return 0
+
+    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
+        """Nothing to promote."""
+        return False
 
 
 def _keeps_nothing() -> PeakgateError:

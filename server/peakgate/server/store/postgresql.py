@@ -33,6 +33,10 @@ STATEMENT_SECONDS = 30.0
 """Of one statement; the slowest of ours are the deletions of retention."""
 
 
+IDLE_SECONDS = 15.0
+"""Of our side within a transaction: a server that was stopped in the midst of one (a paused container) must not keep its locks for good."""
+
+
 class Lock(IntEnum):
     """Keys of advisory locks that end with their transaction ("peak" in ASCII, and a number)."""
 
@@ -58,10 +62,15 @@ def open_postgresql(url: URL) -> Engine:
     return engine
 
 
-def limit_waits(connection: Connection, lock_seconds: float = LOCK_SECONDS, statement_seconds: float = STATEMENT_SECONDS) -> None:
-    """Limits what the current transaction waits for; SET LOCAL ends with it, and both go in one message."""
-    words = f"SET LOCAL lock_timeout = {lock_seconds * 1000:.0f}; SET LOCAL statement_timeout = {statement_seconds * 1000:.0f}"
-    connection.exec_driver_sql(words)
+def limit_waits(
+    connection: Connection,
+    lock_seconds: float = LOCK_SECONDS,
+    statement_seconds: float = STATEMENT_SECONDS,
+    idle_seconds: float = IDLE_SECONDS,
+) -> None:
+    """Limits what the current transaction waits for; SET LOCAL ends with it, and all go in one message."""
+    limits = {"lock": lock_seconds, "statement": statement_seconds, "idle_in_transaction_session": idle_seconds}
+    connection.exec_driver_sql("; ".join(f"SET LOCAL {name}_timeout = {seconds * 1000:.0f}" for name, seconds in limits.items()))
 
 
 def take(connection: Connection, lock: Lock, *, shared: bool = False) -> None:

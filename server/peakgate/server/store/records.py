@@ -176,6 +176,18 @@ class PeakRow:
     xid: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class NodeCardRow:
+    """Cards of one kind in one node. `cards`: how many different ones were seen."""
+
+    cluster: str
+    node: str
+    gpu_name: str
+    total_bytes: int
+    cards: int
+    seen_us: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhasePeakRow:
     """The caching allocator's peaks of one process in one phase. All but the two figures are the key."""
@@ -226,6 +238,8 @@ class Attempt:
     """Somebody who knows its exit status said that it was 0."""
     card_bytes: int = 0
     """The total of the card that the job asked for; 0: none was stated."""
+    bound_bytes: int = 0
+    verdict: str = ""
     job_body: bytes = b""
     """The job document, serialised."""
     job_digest: str = ""
@@ -262,12 +276,46 @@ class ObservationRow:
     longest_sequence: int = 0
     body: str = ""
     """What the calibration was told, as text; empty: nothing."""
+    released: int = 0
+    """Sequence of the version that learned it when a person let it; 0: nobody did."""
+    released_by: str = ""
+    released_why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOut:
+    """An observation that was kept out, and the group of its prediction."""
+
+    row: ObservationRow
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldRow:
+    """What the calibration was told of one attempt, as text, with what is needed to predict its job anew."""
+
+    text: str
+    released: bool
+    model_version: str
+    job_digest: str
+    job_body: bytes
+    longest_sequence: int
+
+
+DAILY, ALARM, PROMOTED = "daily", "alarm", "promoted"
+KEPT_KINDS = (DAILY, ALARM, PROMOTED)
+"""Why a version is kept: the first of a day, one after which a level had moved, one that an operator switched to or left."""
+SHADOW = "shadow"
+"""Kind of a version that learned beside the active one, also when it has ended: it is no place to go back to."""
+
+OPEN = 1 << 62
+"""End of a range of versions that still grows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRow:
-    """One version of the calibration. `groups` and `body` are JSON; `sequence` is 0 before it is stored, `parent` that of the version
-    that it was made from (0: none)."""
+    """One version of the calibration. `groups` and `body` are JSON (a body is left out of lists); `parent` is the sequence of the version
+    that it was made from (0: none). Before it is stored `sequence` is 0 and `version` the epoch, from which the store makes its name."""
 
     sequence: int
     parent: int = 0
@@ -278,7 +326,7 @@ class CalibrationRow:
     groups: str
     body: str
     kind: str = ""
-    """daily, alarm or promoted: why it is kept; empty: it is not kept for long."""
+    """One of KEPT_KINDS: why it is kept; empty: it is not kept for long."""
     note: str = ""
     """One line for a person."""
     trial: str = ""
@@ -308,3 +356,23 @@ class PastRow:
     def place(self) -> Place:
         """Where the next page goes on."""
         return self.finished_us, self.prediction, self.job, self.restart
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What a writer shows: its name among the replicas, and the fence with which it was let in."""
+
+    holder: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switched:
+    """Name of the version that was active before (empty: none was), and how many observations were set aside."""
+
+    before: str
+    set_aside: int = 0
+
+
+EndedKey = tuple[str, str, int, int]
+"""Of an attempt on the list of ended ones: prediction, job, restart, and when its end was last told."""

@@ -7,7 +7,26 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, select
 
-from peakgate.server.store import attempts, calibrations, ended, events, merging, observations, past, predictions, retention, silence, tries
+from peakgate.server.store import (
+    attempts,
+    calibrations,
+    ended,
+    events,
+    history,
+    leases,
+    lines,
+    merging,
+    node_cards,
+    observations,
+    past,
+    predictions,
+    releases,
+    retention,
+    shadows,
+    silence,
+    told,
+    tries,
+)
 from peakgate.server.store.audit_records import AuditWindow
 from peakgate.server.store.audits import SqlAudit
 from peakgate.server.store.records import (
@@ -15,7 +34,11 @@ from peakgate.server.store.records import (
     Attempt,
     CalibrationRow,
     Complete,
+    EndedKey,
     EventRow,
+    KeptOut,
+    Lease,
+    NodeCardRow,
     ObservationRow,
     PastRow,
     PeakRow,
@@ -26,6 +49,8 @@ from peakgate.server.store.records import (
     Silence,
     Spent,
     StoredPrediction,
+    Switched,
+    ToldRow,
 )
 from peakgate.server.store.session import Sessions
 
@@ -37,7 +62,8 @@ class SqlStore:
 
     def __init__(self, engine: Engine, *, shared: bool = False) -> None:
         self._sessions = Sessions(engine)
-        self.shared = shared or engine.dialect.name != "sqlite"
+        self._is_alone = engine.dialect.name == "sqlite"  # while it writes
+        self.shared = shared or not self._is_alone
 
     def ping(self) -> None:
         """Raises when the database is away."""
@@ -115,21 +141,60 @@ class SqlStore:
         with self._sessions.writing() as connection:
             events.add(connection, event)
 
+    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+        """The kinds of card that were seen, by cluster, node, name and memory. `cluster`: only this one; empty: all."""
+        with self._sessions.reading() as connection:
+            return node_cards.page(connection, limit=limit, after=after, cluster=cluster)
+
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:
         """Attempts whose end was seen and that were not learned from, oldest end first."""
         with self._sessions.reading() as connection:
             return attempts.due(connection, names=names, settled_before_us=settled_before_us, quiet_before_us=quiet_before_us)
+
+    def newest_ended(self, limit: int) -> Sequence[EndedKey]:
+        """Attempts on the list of ended ones, those whose end was told last."""
+        with self._sessions.reading() as connection:
+            return ended.newest(connection, limit)
+
+    def take_lease(self, holder: str, *, seconds: float, by_force: bool = False) -> int | None:
+        """Becomes, or stays, the calibration's one writer. Returns the fence; None while another one is."""
+        if self._is_alone:
+            return leases.NO_FENCE
+        with self._sessions.writing() as connection:
+            return leases.take(connection, holder, seconds=seconds, by_force=by_force)
+
+    def give_up_lease(self, holder: str) -> None:
+        """Is the writer no longer, if it was."""
+        if not self._is_alone:
+            with self._sessions.writing() as connection:
+                leases.give_up(connection, holder)
 
     def active_calibration(self) -> CalibrationRow | None:
         """The active version; None before anything was learned."""
         with self._sessions.reading() as connection:
             return calibrations.active(connection)
 
-    def apply(self, rows: Sequence[ObservationRow], new: CalibrationRow | None, *, expected_sequence: int) -> bool:
-        """Marks observations as applied and activates `new`, in one transaction. False: somebody else was first."""
+    def active_sequence(self) -> int:
+        """The place of the active version; 0 before anything was learned."""
+        with self._sessions.reading() as connection:
+            return calibrations.active_sequence(connection)
+
+    def apply(
+        self,
+        rows: Sequence[ObservationRow],
+        new: CalibrationRow | None,
+        *,
+        expected_sequence: int,
+        lease: Lease,
+        shadow: CalibrationRow | None = None,
+    ) -> bool:
+        """Marks observations as applied and activates `new`, in one transaction. False: somebody else is the writer, or was first."""
         try:
             with self._sessions.writing() as connection:
-                return calibrations.apply(connection, rows, new, expected_sequence=expected_sequence)
+                applied = calibrations.apply(connection, rows, new, expected_sequence=expected_sequence, lease=lease)
+                if applied and shadow is not None:
+                    shadows.keep(connection, shadow, known=calibrations.active_sequence(connection))
+                return applied
         except calibrations.AppliedError:
             return False
 
@@ -143,30 +208,78 @@ class SqlStore:
         with self._sessions.reading() as connection:
             return calibrations.at(connection, sequence)
 
-    def taken_in(self, after: int, *, model_version: str) -> Sequence[str]:
-        """What the calibration was told from version `after` on (0: from the first), as texts in no order."""
+    def told(self, sequence: int, *, after: int) -> Sequence[ToldRow]:
+        """What the line of the active version `sequence` was told since version `after` (0: ever), in no order."""
         with self._sessions.reading() as connection:
-            return calibrations.taken_in(connection, after, model_version=model_version)
+            return told.of_line(connection, sequence, after=after)
 
-    def calibration_before(self, sequence: int) -> CalibrationRow | None:
-        """The version that was made before another."""
+    def told_of(self, ranges: Sequence[lines.Range], *, after: int = 0) -> Sequence[ToldRow]:
+        """What the versions of these ranges were told after the version `after`, in no order."""
         with self._sessions.reading() as connection:
-            return calibrations.before(connection, sequence)
+            return told.of_ranges(connection, ranges, after=after)
 
-    def calibrations(self, *, limit: int, before_sequence: int | None) -> Sequence[CalibrationRow]:
-        """Versions, newest first."""
+    def earlier_calibration(self, sequence: int) -> CalibrationRow | None:
+        """The version that an operator goes back to from another."""
         with self._sessions.reading() as connection:
-            return calibrations.page(connection, limit=limit, before_sequence=before_sequence)
+            return history.earlier(connection, sequence)
 
-    def promote(self, sequence: int) -> None:
-        """Makes a stored version the active one."""
+    def calibrations(self, *, limit: int, before_sequence: int | None, chosen_only: bool = False) -> Sequence[CalibrationRow]:
+        """Versions without their bodies, newest first. `chosen_only`: those that are kept for a reason, or in use."""
+        with self._sessions.reading() as connection:
+            return calibrations.page(connection, limit=limit, before_sequence=before_sequence, chosen_only=chosen_only)
+
+    def promote(self, sequence: int, *, note: str, lease: Lease) -> Switched | None:
+        """Makes a stored version the active one. None: somebody else is the writer."""
         with self._sessions.writing() as connection:
-            calibrations.promote(connection, sequence)
+            return history.promote(connection, sequence, note=note, lease=lease)
 
-    def kept_out(self, *, limit: int, offset: int) -> Sequence[ObservationRow]:
-        """Observations that were kept out, newest first."""
+    def thin_calibrations(self, *, kept_from_us: int, lease: Lease) -> int:
+        """Deletes versions that nobody goes back to; returns how many."""
+        with self._sessions.writing() as connection:
+            return history.thin(connection, kept_from_us=kept_from_us, lease=lease)
+
+    def kept_out(self, *, limit: int, offset: int, group: str = "", reason: str = "") -> Sequence[KeptOut]:
+        """Observations that were kept out, newest first: of a group, with a reason word, where one is named."""
         with self._sessions.reading() as connection:
-            return calibrations.kept_out(connection, limit=limit, offset=offset)
+            return calibrations.kept_out(connection, limit=limit, offset=offset, group=group, reason=reason)
+
+    def release(self, row: ObservationRow, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
+        """Activates `new`, which has learned an observation that was kept out. False: somebody else was first."""
+        try:
+            with self._sessions.writing() as connection:
+                return releases.release(connection, row, new, expected_sequence=expected_sequence, lease=lease)
+        except calibrations.AppliedError:
+            return False
+
+    def shadow(self) -> CalibrationRow | None:
+        """The version that learns beside the active one."""
+        with self._sessions.reading() as connection:
+            return shadows.current(connection)
+
+    def shadow_place(self) -> int:
+        """Its sequence; 0: there is none."""
+        with self._sessions.reading() as connection:
+            return shadows.place(connection)
+
+    def start_shadow(self, new: CalibrationRow, *, base: int, expected_sequence: int, lease: Lease) -> bool:
+        """Stores a shadow that was made from version `base` (0: from everything). False: there is one, or somebody else was first."""
+        with self._sessions.writing() as connection:
+            return shadows.start(connection, new, base=base, expected_sequence=expected_sequence, lease=lease)
+
+    def keep_shadow(self, shadow: CalibrationRow, *, expected_sequence: int, lease: Lease) -> None:
+        """Stores a shadow that was made again, while the same version is active."""
+        with self._sessions.writing() as connection:
+            shadows.rebuilt(connection, shadow, expected_sequence=expected_sequence, lease=lease)
+
+    def end_shadow(self, *, lease: Lease) -> int:
+        """Ends the shadow. Returns its sequence; 0: there was none."""
+        with self._sessions.writing() as connection:
+            return shadows.end(connection) if leases.holds(connection, lease) else 0
+
+    def promote_shadow(self, shadow: int, new: CalibrationRow, *, expected_sequence: int, lease: Lease) -> bool:
+        """Makes of a shadow the active version `new`. False: it has ended, or somebody else was first."""
+        with self._sessions.writing() as connection:
+            return shadows.promote(connection, shadow, new, expected_sequence=expected_sequence, lease=lease)
 
     def past_attempts(self, *, since_us: int, after: Place | None, limit: int) -> Sequence[PastRow]:
         """Ended attempts with their jobs from `since_us` on, in the order of their ends, behind a place."""

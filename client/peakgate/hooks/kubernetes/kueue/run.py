@@ -23,6 +23,7 @@ from peakgate.hooks.kubernetes.kueue.known import Known
 from peakgate.hooks.kubernetes.kueue.lease import DURATION_SECONDS, RETRY_SECONDS, Lease
 from peakgate.hooks.kubernetes.kueue.metrics import KueueMetrics
 from peakgate.hooks.kubernetes.kueue.serving import served
+from peakgate.v1.callers import KUBERNETES
 
 log = structlog.get_logger("peakgate.kueue")
 PREDICT_SECONDS = 10.0
@@ -70,7 +71,7 @@ class Replica:
             duration_seconds=self._options.lease_seconds,
         )
         retry = RETRY_SECONDS * self._options.lease_seconds / DURATION_SECONDS
-        with connect(self._options.server, predict_timeout_seconds=PREDICT_SECONDS) as client:
+        with connect(self._options.server, predict_timeout_seconds=PREDICT_SECONDS, caller=KUBERNETES) as client:
             known = Known(
                 self._cluster,
                 client,

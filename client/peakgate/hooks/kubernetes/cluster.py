@@ -1,0 +1,122 @@
+"""What a workload names and is not in it, read from the API server: config maps, a training runtime, its namespace's labels.
+
+Only what permissions.py lists is asked for. Nothing here raises: what cannot be read in time is left out, and the job is then read in part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from peakgate.hooks.kubernetes.admission import Object, mapping, text
+from peakgate.hooks.kubernetes.mutating import templates_of
+from peakgate.hooks.kubernetes.verdicts import MODE
+from peakgate.hooks.slurm.cache import Cache
+
+MOST_MAPS = 8
+READ_SECONDS = 0.4
+"""For all that one workload names; the API server waits for the answer meanwhile."""
+
+KEPT_SECONDS = 30.0
+RUNTIMES = {"TrainingRuntime": "trainingruntimes", "ClusterTrainingRuntime": "clustertrainingruntimes"}
+TRAINER_GROUP, TRAINER_VERSION = "trainer.kubeflow.org", "v1alpha1"
+
+
+class Api(Protocol):
+    """Reads of the API server. None: it is not there, or may not be read, or not in time."""
+
+    def config_map(self, namespace: str, name: str) -> Object | None:
+        """One of core/v1."""
+
+    def runtime(self, namespace: str, kind: str, name: str) -> Object | None:
+        """One of trainer.kubeflow.org; `namespace` is empty for one of the cluster."""
+
+    def namespace(self, name: str) -> Object | None:
+        """One of core/v1."""
+
+
+@dataclass(kw_only=True)
+class ApiCluster:
+    """Reads in threads of its own, and keeps what it read for half a minute. `wants_namespaces`: whether labels of namespaces count."""
+
+    api: Api
+    executor: Executor
+    tell: Callable[[str, str], None]
+    wants_namespaces: bool = True
+    _kept: Cache[tuple[Object, ...]] = field(default_factory=lambda: Cache(entries=1024, seconds=KEPT_SECONDS, clock=time.monotonic))
+
+    async def named_by(self, workload: Object) -> Sequence[Object]:
+        """Config maps and the training runtime that a workload names, as far as they can be read."""
+        namespace = text(mapping(workload.get("metadata")).get("namespace"))
+        calls: list[tuple[Hashable, Callable[[], Object | None]]] = [
+            (("map", namespace, name), _call(self.api.config_map, namespace, name)) for name in _maps(workload)
+        ]
+        if (runtime := _runtime(workload)) is not None:
+            kind, name = runtime
+            place = "" if kind.startswith("Cluster") else namespace
+            calls.append((("runtime", place, name), _call(self.api.runtime, place, kind, name)))
+        return [each for found in await self._all(calls) for each in found]
+
+    async def modes_of(self, namespace: str) -> Sequence[str]:
+        """What the namespace's own label wishes for."""
+        if not self.wants_namespaces or not namespace:
+            return ()
+        found = await self._all([(("namespace", namespace), _call(self.api.namespace, namespace))])
+        return [text(mapping(mapping(each.get("metadata")).get("labels")).get(MODE)) for one in found for each in one]
+
+    async def _all(self, calls: Sequence[tuple[Hashable, Callable[[], Object | None]]]) -> list[tuple[Object, ...]]:
+        waiting = {asyncio.ensure_future(self._one(key, call)) for key, call in calls}
+        if not waiting:
+            return []
+        done, late = await asyncio.wait(waiting, timeout=READ_SECONDS)
+        if late:
+            self.tell("error", "the API server is slow: a workload is read without what it names")
+        return [task.result() for task in done]
+
+    async def _one(self, key: Hashable, call: Callable[[], Object | None]) -> tuple[Object, ...]:
+        if (kept := self._kept.get(key)) is not None:
+            return kept
+        found = await asyncio.get_running_loop().run_in_executor(self.executor, call)
+        result = () if found is None else (found,)
+        self._kept.put(key, result)
+        return result
+
+
+def _call(read: Callable[..., Object | None], *arguments: str) -> Callable[[], Object | None]:
+    return lambda: read(*arguments)
+
+
+def _maps(workload: Object) -> list[str]:
+    """Names of the config maps that its pods mount or take variables from."""
+    found: dict[str, None] = {}
+    for template in templates_of(workload):
+        spec = mapping(template.pod.get("spec"))
+        for source in _sources(spec):
+            if name := text(source.get("name")):
+                found[name] = None
+    return list(found)[:MOST_MAPS]
+
+
+def _sources(spec: Object) -> Iterator[Object]:
+    for volume in _members(spec.get("volumes")):
+        yield mapping(volume.get("configMap"))
+        yield from (mapping(each.get("configMap")) for each in _members(mapping(volume.get("projected")).get("sources")))
+    for container in _members(spec.get("containers")):
+        yield from (mapping(each.get("configMapRef")) for each in _members(container.get("envFrom")))
+        for variable in _members(container.get("env")):
+            yield mapping(mapping(variable.get("valueFrom")).get("configMapKeyRef"))
+
+
+def _members(value: object) -> Iterator[Object]:
+    yield from map(mapping, value) if isinstance(value, list) else ()
+
+
+def _runtime(workload: Object) -> tuple[str, str] | None:
+    """Kind and name of the runtime of a TrainJob."""
+    reference = mapping(mapping(workload.get("spec")).get("runtimeRef"))
+    kind, name = text(reference.get("kind")) or "ClusterTrainingRuntime", text(reference.get("name"))
+    return (kind, name) if name and kind in RUNTIMES and text(workload.get("kind")) == "TrainJob" else None

@@ -1,0 +1,50 @@
+"""Every metric of the webhook, all under peakgate_webhook_."""
+
+from __future__ import annotations
+
+from peakgate.hooks.kubernetes.verdicts import OUTCOMES, VERDICTS
+from peakgate.hooks.kubernetes.workloads import KINDS, OTHER_KIND
+from peakgate.v1.metric import COUNTER, GAUGE, HISTOGRAM, Label, Metric
+
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0)
+"""Up to what the API server waits."""
+
+REFUSED_BECAUSE = ("not_post", "not_found", "content_type", "too_large", "too_slow", "malformed", "not_a_review", "too_many")
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        kind=COUNTER,
+        name="peakgate_webhook_reviews_total",
+        help="Reviews by kind, verdict and outcome. unchecked: nobody judged in time; unread: the object does not say what it trains.",
+        labels=(
+            Label(name="kind", values=(*KINDS.values(), OTHER_KIND)),
+            Label(name="verdict", values=VERDICTS),
+            Label(name="outcome", values=OUTCOMES),
+        ),
+    ),
+    Metric(kind=HISTOGRAM, name="peakgate_webhook_review_seconds", help="Time from a review to its answer.", buckets=SECONDS),
+    Metric(
+        kind=COUNTER,
+        name="peakgate_webhook_requests_refused_total",
+        help="Requests that were no review, by reason.",
+        labels=(Label(name="reason", values=REFUSED_BECAUSE),),
+    ),
+    Metric(
+        kind=COUNTER,
+        name="peakgate_webhook_certificate_reloads_total",
+        help="Certificates that were read again, by outcome.",
+        labels=(Label(name="outcome", values=("ok", "failed")),),
+    ),
+    Metric(
+        kind=GAUGE,
+        name="peakgate_webhook_certificate_expiry_timestamp_seconds",
+        help="When the certificate in use ends; 0: none is in use.",
+    ),
+    Metric(
+        kind=GAUGE,
+        name="peakgate_webhook_config_stale",
+        help="1: the file of modes has a fault, its last good state holds.",
+    ),
+    Metric(kind=GAUGE, name="peakgate_webhook_service_up", help="1: the last calls of the service were answered."),
+    Metric(kind=GAUGE, name="peakgate_webhook_beside_ready", help="1: the service beside the webhook can judge."),
+)

@@ -1,0 +1,132 @@
+"""What the mutating webhook adds, as a JSON patch (RFC 6902): the prediction's name, and nodes whose GPUs have the memory. Pure.
+
+Nothing of the submitter's is changed, and an object that has it all already gets an empty patch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from peakgate.hooks.kubernetes.admission import Object, mapping
+from peakgate.hooks.kubernetes.judging import Judged
+from peakgate.hooks.kubernetes.verdicts import PREDICTION
+from peakgate.v1.prediction_pb2 import PredictResponse
+
+MEMORY = "nvidia.com/gpu.memory"
+"""The label of gpu-feature-discovery: a card's memory in MiB (NVIDIA/k8s-device-plugin, docs/gpu-feature-discovery/README.md)."""
+
+GPU, MEBIBYTE, GREATER = "nvidia.com/gpu", 1 << 20, "Gt"
+REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+MOST_TEMPLATES, DEEPEST = 64, 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A pod, and where it stands in the object (RFC 6901)."""
+
+    pointer: str
+    pod: Object
+
+
+def patch_of(workload: Object, judged: Judged) -> list[Object]:
+    """The operations, none where nothing is known."""
+    answer = judged.judgement.answer
+    if answer is None:
+        return []
+    templates = [each for each in templates_of(workload) if _asks_for_whole_cards(each.pod)]
+    holders = dict.fromkeys(["", *(each.pointer for each in templates)])
+    operations: list[Object] = []
+    if answer.prediction:
+        by_pointer = {each.pointer: each.pod for each in templates} | {"": workload}
+        for pointer in holders:
+            operations += _annotated(by_pointer[pointer], pointer, answer.prediction)
+    least = least_mebibytes(answer)
+    if least:
+        for each in templates:
+            operations += _placed(each, least)
+    return operations
+
+
+def least_mebibytes(answer: PredictResponse) -> int:
+    """The memory that a card's label must pass, so that what the driver keeps leaves the bound; 0: it is not known."""
+    if not answer.peak.bound_bytes:
+        return 0
+    kept = max(0, answer.capacity.total_bytes - answer.capacity.usable_bytes)
+    return -(-(answer.peak.bound_bytes + kept) // MEBIBYTE) - 1
+
+
+def templates_of(workload: Object) -> list[Template]:
+    """What holds `spec.containers`, wherever it stands."""
+    return list(_templates(workload, "", 0))[:MOST_TEMPLATES]
+
+
+def _templates(tree: object, pointer: str, depth: int) -> Iterator[Template]:
+    if depth > DEEPEST:
+        return
+    if isinstance(tree, Mapping):
+        if isinstance(mapping(tree.get("spec")).get("containers"), list):
+            yield Template(pointer=pointer, pod=tree)
+            return
+        for key, value in tree.items():
+            if isinstance(key, str) and key not in ("metadata", "status"):
+                yield from _templates(value, f"{pointer}/{_escaped(key)}", depth + 1)
+    elif isinstance(tree, list):
+        for place, value in enumerate(tree):
+            yield from _templates(value, f"{pointer}/{place}", depth + 1)
+
+
+def _asks_for_whole_cards(pod: Object) -> bool:
+    containers = mapping(pod.get("spec")).get("containers")
+    asked = [mapping(mapping(each).get("resources")) for each in containers] if isinstance(containers, list) else []
+    return any(GPU in mapping(each.get(part)) for each in asked for part in ("limits", "requests"))
+
+
+def _annotated(holder: Object, pointer: str, prediction: str) -> list[Object]:
+    metadata = holder.get("metadata")
+    annotations = mapping(metadata).get("annotations")
+    if not isinstance(metadata, Mapping):
+        return [_add(f"{pointer}/metadata", {"annotations": {PREDICTION: prediction}})]
+    if not isinstance(annotations, Mapping):
+        return [_add(f"{pointer}/metadata/annotations", {PREDICTION: prediction})]
+    if annotations.get(PREDICTION) == prediction:
+        return []
+    return [_add(f"{pointer}/metadata/annotations/{_escaped(PREDICTION)}", prediction)]
+
+
+def _placed(template: Template, least: int) -> list[Object]:
+    """One more expression in each of the required terms, which are alternatives; nothing where every one has it."""
+    wanted = {"key": MEMORY, "operator": GREATER, "values": [str(least)]}
+    pointer, at = f"{template.pointer}/spec", mapping(template.pod.get("spec"))
+    for depth, key in enumerate(REQUIRED[:-1]):
+        inner = at.get(key)
+        pointer = f"{pointer}/{key}"
+        if not isinstance(inner, Mapping):
+            return [_add(pointer, _nested(REQUIRED[depth + 1 :], [{"matchExpressions": [wanted]}]))]
+        at = inner
+    terms, pointer = at.get(REQUIRED[-1]), f"{pointer}/{REQUIRED[-1]}"
+    if not isinstance(terms, list) or not terms:
+        return [_add(pointer, [{"matchExpressions": [wanted]}])]
+    return [operation for place, term in enumerate(terms) for operation in _extended(mapping(term), f"{pointer}/{place}", wanted)]
+
+
+def _extended(term: Object, pointer: str, wanted: Object) -> list[Object]:
+    expressions = term.get("matchExpressions")
+    if not isinstance(expressions, list):
+        return [_add(f"{pointer}/matchExpressions", [wanted])]
+    ours = [each for each in expressions if isinstance(each, Mapping) and each.get("key") == MEMORY and each.get("operator") == GREATER]
+    return [] if any(each == wanted for each in ours) else [_add(f"{pointer}/matchExpressions/-", wanted)]
+
+
+def _nested(keys: tuple[str, ...], value: object) -> object:
+    for key in reversed(keys):
+        value = {key: value}
+    return value
+
+
+def _add(pointer: str, value: object) -> Object:
+    return {"op": "add", "path": pointer, "value": value}
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

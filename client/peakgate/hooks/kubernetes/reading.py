@@ -1,0 +1,105 @@
+"""From an object of the API to the job that it starts, with where each field stands. No file is opened.
+
+What a workload names and is not in it (config maps, a training runtime) comes as further objects, from whoever may read the cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from peakgate.client.source import LaunchText, Source
+from peakgate.hooks.kubernetes.admission import Admission, Object, mapping
+from peakgate.readers.files import FileError, GivenFiles
+from peakgate.readers.launch import NOT_READ
+from peakgate.readers.manifests.pods import Pods, pods_of
+from peakgate.readers.manifests.trainjob import RUNTIME_UNKNOWN, pods_of_train_job
+from peakgate.readers.place import Place
+from peakgate.readers.read import NO_COMMAND, NOTHING_STARTED, UNKNOWN, UnreadableError, read_file
+from peakgate.readers.reading import Reading
+from peakgate.readers.settings import Settings, read_yaml
+from peakgate.v1.document import DocumentError, parse_job
+from peakgate.v1.training_job_pb2 import TrainingJob
+
+MODEL_PATHS = ("model.hf_config", "model.profile")
+"""Fields that a launch may fill with the path of a file."""
+
+LEFT_OUT = frozenset({"managedFields", "ownerReferences"})
+MOST_PROBLEM, MOST_PROGRAM = 300, 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """`job`: None where nothing can be judged, for the reason `problem`, or because nothing trains (`is_unknown`). `is_partial`: a part of
+    the launch was not at hand, so that what is not stated may stand there. `sources`: the place of each field."""
+
+    source: Source | None = None
+    job: TrainingJob | None = None
+    pods: Sequence[Pods] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    is_partial: bool = False
+    is_unknown: bool = False
+    problem: str = ""
+
+
+def read_object(admission: Admission, beside: Sequence[Object] = ()) -> Read:
+    """Reads it. Never raises."""
+    label = f"{admission.kind}/{admission.name}"
+    try:
+        objects = [json.dumps(_bare(each), indent=1) for each in (admission.object, *beside)]
+        written = "\n---\n".join(objects)
+        pods = _pods(read_yaml(written, label))
+        files = GivenFiles({label: written})
+        reading = read_file(label, files)
+    except UnreadableError as error:
+        return _unread(str(error))
+    except (FileError, RecursionError, ValueError) as error:
+        return Read(problem=f"the object cannot be read: {str(error)[:MOST_PROBLEM]}")
+    return _parsed(_without_lines(reading), LaunchText(reading=reading, files=files), pods, label)
+
+
+def _unread(problem: str) -> Read:
+    """Of a launch that no reader knows what it runs is enough; which readers there are fills no line of a terminal."""
+    if UNKNOWN not in problem and not problem.endswith(NOTHING_STARTED):
+        return Read(problem=problem[:MOST_PROBLEM])
+    program = problem.partition(f"{UNKNOWN}: ")[2].partition(" is none of ")[0]
+    what = f", {program[:MOST_PROGRAM]}" if program and program != NO_COMMAND else ""
+    return Read(is_unknown=True, problem=f"nothing is known of what it runs{what}")
+
+
+def _bare(whole: Object) -> Object:
+    """The object without what the API server adds."""
+    metadata = {key: value for key, value in mapping(whole.get("metadata")).items() if key not in LEFT_OUT}
+    return {key: value for key, value in whole.items() if key != "status"} | {"metadata": metadata}
+
+
+def _pods(documents: Sequence[Settings]) -> list[Pods]:
+    kind = documents[0]("kind")
+    return pods_of_train_job(documents[0], documents, Reading()) if kind is not None and kind.text == "TrainJob" else pods_of(documents[0])
+
+
+def _without_lines(reading: Reading) -> Reading:
+    """The lines are those of a text that nobody has seen."""
+    for path, stated in reading.fields.items():
+        reading.fields[path] = replace(stated, place=_plain(stated.place))
+    return reading
+
+
+def _plain(place: Place) -> Place:
+    return replace(place, line=0)
+
+
+def _parsed(reading: Reading, launch: LaunchText, pods: Sequence[Pods], label: str) -> Read:
+    sources = {path: str(stated.place) for path, stated in reading.fields.items()}
+    is_partial = any(each.endswith((NOT_READ, RUNTIME_UNKNOWN)) for each in reading.warnings)
+    document = reading.document()
+    found = Read(pods=pods, sources=sources, is_partial=is_partial)
+    for path in MODEL_PATHS:
+        if isinstance(document.get(path), str):
+            return replace(found, problem=f"{path} names a file, which is not read here ({sources[path]}): state its content")
+    try:
+        job = parse_job(document)
+    except DocumentError as error:
+        return replace(found, problem=f"what it states is no job: {str(error)[:MOST_PROBLEM]}")
+    return replace(found, job=job, source=Source(label=label, job=job, launch=launch))

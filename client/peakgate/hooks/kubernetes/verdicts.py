@@ -1,0 +1,166 @@
+"""From a judgement and the rules to the answer to a review: what the submitter reads, and what the audit log keeps. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from peakgate.hooks.kubernetes.admission import Answer
+from peakgate.hooks.kubernetes.judging import Judged
+from peakgate.hooks.kubernetes.rules import TOLD, Mode
+from peakgate.hooks.slurm.admitting import is_granted
+from peakgate.hooks.slurm.asking import BESIDE
+from peakgate.hooks.slurm.message import MARK, Told, lines_of, plain, shown
+from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
+
+PREFIX = "peakgate.io/"
+SPEC, MODE, OVERRIDE, TRY, PREDICTION = (PREFIX + word for word in ("spec", "mode", "override", "try", "prediction"))
+"""Annotations and labels of a workload."""
+
+ALLOWED, WOULD_DENY, DENIED, OVERRIDDEN, TRIED, UNCHECKED, UNREAD, SKIPPED, FAULT = (
+    "allowed",
+    "would_deny",
+    "denied",
+    "overridden",
+    "tried",
+    "unchecked",
+    "unread",
+    "skipped",
+    "fault",
+)
+OUTCOMES = (ALLOWED, WOULD_DENY, DENIED, OVERRIDDEN, TRIED, UNCHECKED, UNREAD, SKIPPED, FAULT)
+"""What becomes of a review. unchecked: nobody could judge in time; unread: the object does not say enough to be a job."""
+
+NO_VERDICT = "none"
+VERDICTS = ("admit", "reject", "undecided", NO_VERDICT)
+
+NOT_CHECKED = "not checked: nobody judged in time whether this job fits its GPUs"
+UNSERVED = "judged without the service, not recorded"
+TRY_WITH = f"to try it anyway: annotate {TRY}=REASON"
+DRY_TRY = "a dry run records no try, so that this cannot be granted now"
+PARTLY = "admitted, for a part of the launch is not in the object"
+OWN_WORDS = f"state the job in the annotation {SPEC}"
+LONGEST_LINE = 250
+LONGEST_AUDIT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """`override`: the reason that the submitter gives; `may_override`: whether that counts."""
+
+    try_reason: str = ""
+    override: str = ""
+    may_override: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One review when all is known. `edit`: a suggestion in the job's own syntax; `sources`: where each field stands."""
+
+    judged: Judged
+    mode: Mode
+    wishes: Wishes = field(default_factory=Wishes)
+    is_partial: bool = False
+    is_dry_run: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)
+    edit: Callable[[Suggestion], str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """The answer with the words of the metrics."""
+
+    answer: Answer = field(default_factory=Answer)
+    verdict: str = NO_VERDICT
+    outcome: str = SKIPPED
+
+
+def decide(case: Case) -> Decided:
+    """What becomes of the review."""
+    judgement = case.judged.judgement
+    if judgement.answer is None:
+        return not_judged(case.mode, "" if judgement.is_away else judgement.problem)
+    if case.judged.verdict == Verdict.VERDICT_REJECT:
+        return _rejected(case, judgement.answer)
+    is_open = case.judged.verdict != Verdict.VERDICT_ADMIT
+    said = (plain(_open(case, judgement.answer), LONGEST_LINE),) if is_open and case.mode in TOLD else ()
+    return _decided(case, judgement.answer, ALLOWED, warnings=said)
+
+
+def not_judged(mode: Mode, problem: str = "") -> Decided:
+    """Nobody answered (no `problem`), or there is no job to be judged."""
+    text = f"not checked: {problem}; {OWN_WORDS}" if problem else NOT_CHECKED
+    outcome = UNREAD if problem else UNCHECKED
+    audit = {"outcome": outcome, "mode": mode.value, "reason": text[:LONGEST_AUDIT]}
+    return Decided(answer=Answer(warnings=(plain(text, LONGEST_LINE),) if mode in TOLD else (), audit=audit), outcome=outcome)
+
+
+def _rejected(case: Case, answer: PredictResponse) -> Decided:
+    excuse = _excuse(case, answer)
+    if case.mode is Mode.enforce and not excuse:
+        lines = _lines(case, answer, _refused_words(case, answer))
+        message = "\n".join(line.removeprefix(MARK) for line in lines)
+        return _decided(case, answer, DENIED, message=message)
+    words = {OVERRIDDEN: f"admitted by override: {case.wishes.override}", TRIED: f"admitted to be tried: {case.wishes.try_reason}"}
+    said = _lines(case, answer, words.get(excuse, excuse or "admitted all the same")) if case.mode in TOLD else ()
+    return _decided(case, answer, excuse if excuse in words else WOULD_DENY, warnings=said)
+
+
+def _excuse(case: Case, answer: PredictResponse) -> str:
+    """What admits a job that does not fit; empty: nothing."""
+    if case.wishes.override and case.wishes.may_override:
+        return OVERRIDDEN
+    if case.wishes.try_reason and is_granted(answer):
+        return TRIED
+    return PARTLY if case.is_partial else ""
+
+
+def _refused_words(case: Case, answer: PredictResponse) -> str:
+    if case.wishes.override:
+        return f"refused, {OVERRIDE} is not for you"
+    if not case.wishes.try_reason:
+        return "refused"
+    return f"refused, {DRY_TRY if case.is_dry_run else answer.try_anyway.message or 'the try was not granted'}"
+
+
+def _lines(case: Case, answer: PredictResponse, outcome: str) -> tuple[str, ...]:
+    suggestion = shown(answer.suggestions)
+    change = case.edit(suggestion) if case.edit is not None and suggestion is not None else ""
+    offered = TRY_WITH if outcome == "refused" else ""
+    told = Told(change=change, outcome=outcome, unserved=_unserved(case), try_with=offered, is_brief=case.judged.judgement.is_brief)
+    return tuple(lines_of(answer, told))
+
+
+def _open(case: Case, answer: PredictResponse) -> str:
+    conclusion = case.judged.conclusion
+    text = f"cannot be judged: {conclusion.reason if conclusion is not None and conclusion.reason else answer.reason}"
+    return f"{text} ({_unserved(case)})" if _unserved(case) else text
+
+
+def _unserved(case: Case) -> str:
+    return UNSERVED if case.judged.judgement.by == BESIDE else ""
+
+
+def _decided(case: Case, answer: PredictResponse, outcome: str, *, message: str = "", warnings: tuple[str, ...] = ()) -> Decided:
+    verdict = Verdict.Name(case.judged.verdict).removeprefix("VERDICT_").lower()
+    reply = Answer(is_allowed=outcome != DENIED, message=message, warnings=warnings, audit=_audit(case, answer, outcome, verdict))
+    return Decided(answer=reply, verdict=verdict if verdict in VERDICTS else NO_VERDICT, outcome=outcome)
+
+
+def _audit(case: Case, answer: PredictResponse, outcome: str, verdict: str) -> dict[str, str]:
+    conclusion = case.judged.conclusion
+    told = {
+        "outcome": outcome,
+        "mode": case.mode.value,
+        "verdict": verdict,
+        "reason": conclusion.reason if conclusion is not None and conclusion.reason else answer.reason,
+        "prediction": answer.prediction,
+        "gpu": answer.capacity.gpu,
+        "bound-bytes": str(answer.peak.bound_bytes or ""),
+        "usable-bytes": str(answer.capacity.usable_bytes or ""),
+        "by": case.judged.judgement.by,
+        "try": case.wishes.try_reason,
+        "override": case.wishes.override,
+        "sources": "; ".join(f"{path}: {place}" for path, place in case.sources.items()),
+    }
+    return {name: value[:LONGEST_AUDIT] for name, value in told.items() if value}

@@ -1,0 +1,93 @@
+"""Which objects are judged: kinds that start training, made by a person, that ask for GPUs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from peakgate.hooks.kubernetes.admission import Admission, Object, mapping, text
+from peakgate.hooks.slurm.signs import names_training
+
+KINDS: Final[Mapping[tuple[str, str], str]] = {
+    ("", "Pod"): "Pod",
+    ("batch", "Job"): "Job",
+    ("batch", "CronJob"): "CronJob",
+    ("jobset.x-k8s.io", "JobSet"): "JobSet",
+    ("kubeflow.org", "PyTorchJob"): "PyTorchJob",
+    ("kubeflow.org", "MPIJob"): "MPIJob",
+    ("trainer.kubeflow.org", "TrainJob"): "TrainJob",
+    ("ray.io", "RayJob"): "RayJob",
+    ("batch.volcano.sh", "Job"): "VolcanoJob",
+    ("kueue.x-k8s.io", "Workload"): "Workload",
+}
+"""Group and kind -> the word of it in metrics."""
+
+OTHER_KIND = "other"
+TRAINING = frozenset({"JobSet", "PyTorchJob", "MPIJob", "TrainJob"})
+"""Nobody starts a notebook or a server with one of these: when they cannot be read, that is said."""
+
+GPU_PREFIXES = ("nvidia.com/", "volcano.sh/vgpu", "run.ai/gpu")
+SHARES = frozenset({"gpu-fraction", "gpu-memory"})
+"""Annotations by which KAI and Run:ai give a part of a card to a pod without a resource."""
+
+CREATE = "CREATE"
+DEEPEST, MOST_NODES = 60, 50_000
+
+
+def kind_of(admission: Admission) -> str:
+    """The word of its kind."""
+    return KINDS.get((admission.group, admission.kind), OTHER_KIND)
+
+
+def is_owned(admission: Admission) -> bool:
+    """Whether a controller made it: then its owner was judged, or the owner's owner, and a refusal would only make it try for ever."""
+    owners = admission.metadata.get("ownerReferences")
+    return isinstance(owners, list) and any(mapping(each).get("controller") is True for each in owners)
+
+
+def asks_for_gpus(admission: Admission) -> bool:
+    """Whether any container asks for a GPU, or its owner may: a TrainJob's runtime is not part of it."""
+    if kind_of(admission) == "TrainJob":
+        return True
+    return any(_is_gpu_request(each) for each in _mappings(admission.object.get("spec"))) or _has_share(admission.object)
+
+
+def _is_gpu_request(each: Object) -> bool:
+    resources = mapping(each.get("resources"))
+    names = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
+    return any(name.startswith(GPU_PREFIXES) for name in names) or bool(each.get("resourceClaims"))
+
+
+def _has_share(tree: Object) -> bool:
+    return any(not SHARES.isdisjoint(mapping(each.get("annotations"))) for each in _mappings(tree))
+
+
+def might_train(admission: Admission) -> bool:
+    """Whether a word of training stands in what it runs: a pod that does something else is nobody's business here."""
+    return kind_of(admission) in TRAINING or any(names_training(each) for each in _commands(admission.object.get("spec")))
+
+
+def _commands(spec: object) -> Iterator[str]:
+    for each in _mappings(spec):
+        words = [word for key in ("command", "args") for word in _texts(each.get(key))]
+        yield " ".join(words)
+        yield text(each.get("entrypoint"))
+
+
+def _texts(value: object) -> Iterator[str]:
+    yield from (text(each) for each in value) if isinstance(value, list) else ()
+
+
+def _mappings(tree: object) -> Iterator[Object]:
+    """Every mapping of a tree, to a depth and a number that no real object has."""
+    waiting, seen = [(tree, 0)], 0
+    while waiting and seen < MOST_NODES:
+        value, depth = waiting.pop()
+        seen += 1
+        if depth > DEEPEST:
+            continue
+        if isinstance(value, Mapping):
+            yield value
+            waiting += [(each, depth + 1) for each in value.values() if isinstance(each, Mapping | list)]
+        elif isinstance(value, list):
+            waiting += [(each, depth + 1) for each in value if isinstance(each, Mapping | list)]

@@ -1,0 +1,94 @@
+"""What the mutating webhook adds, applied as an API server would, once and again."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from tests.admission_reviews import KINDS, a_container, a_template, a_workload
+
+from peakgate.hooks.kubernetes.judging import Judged
+from peakgate.hooks.kubernetes.mutating import MEMORY, least_mebibytes, patch_of, templates_of
+from peakgate.hooks.slurm.asking import SERVICE, Judgement
+from peakgate.v1.prediction_pb2 import Capacity, Peak, PredictResponse
+
+GIB = 1 << 30
+ANNOTATION = "peakgate.io/prediction"
+
+
+def judged(*, bound: int = 40 * GIB, total: int = 80 * GIB, usable: int = 79 * GIB, prediction: str = "predictions/p1") -> Judged:
+    """An answer."""
+    answer = PredictResponse(prediction=prediction, peak=Peak(bound_bytes=bound), capacity=Capacity(total_bytes=total, usable_bytes=usable))
+    return Judged(judgement=Judgement(answer=answer, by=SERVICE))
+
+
+def applied(workload: dict[str, Any], patch: list[Any]) -> dict[str, Any]:
+    """RFC 6902, the operation `add` alone."""
+    tree = copy.deepcopy(workload)
+    for each in patch:
+        assert each["op"] == "add"
+        at: Any = tree
+        *path, last = [part.replace("~1", "/").replace("~0", "~") for part in each["path"].split("/")[1:]]
+        for part in path:
+            at = at[int(part)] if isinstance(at, list) else at[part]
+        if isinstance(at, list):
+            at.insert(len(at) if last == "-" else int(last), each["value"])
+        else:
+            at[last] = copy.deepcopy(each["value"])
+    return tree
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_patch_adds_two_things_and_is_idempotent(kind: str) -> None:
+    """The prediction on the workload and on its pods, and an expression on the nodes; a second time there is nothing to add."""
+    workload = a_workload(kind)
+    patched = applied(workload, list(patch_of(workload, judged())))
+    assert patched["metadata"]["annotations"][ANNOTATION] == "predictions/p1"
+    assert patch_of(patched, judged()) == []
+    for template in templates_of(patched):
+        pod: Any = template.pod
+        terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        assert terms == [{"matchExpressions": [{"key": MEMORY, "operator": "Gt", "values": [str(41 * 1024 - 1)]}]}]
+        assert pod["metadata"]["annotations"][ANNOTATION] == "predictions/p1"
+
+
+def test_nothing_of_the_submitters_is_changed() -> None:
+    """Terms that are there keep what they say, and each of them gets the expression, for they are alternatives."""
+    own = {"key": "zone", "operator": "In", "values": ["a"]}
+    terms = [{"matchExpressions": [own]}, {"matchFields": [own]}]
+    workload = a_workload()
+    pod = workload["spec"]["template"]["spec"]
+    pod["affinity"] = {
+        "podAffinity": {},
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": copy.deepcopy(terms)}},
+    }
+    affinity = applied(workload, list(patch_of(workload, judged())))["spec"]["template"]["spec"]["affinity"]
+    found = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    wanted = {"key": MEMORY, "operator": "Gt", "values": [str(41 * 1024 - 1)]}
+    assert found == [{"matchExpressions": [own, wanted]}, {"matchFields": [own], "matchExpressions": [wanted]}]
+    assert affinity["podAffinity"] == {}
+
+
+def test_a_label_of_one_mebibyte_less_is_passed_by() -> None:
+    """A node whose label is exactly what is needed passes, one MiB less does not."""
+    answer = judged(bound=40 * GIB + 1, total=80 * GIB, usable=80 * GIB).judgement.answer
+    assert answer is not None
+    assert least_mebibytes(answer) == 40 * 1024  # Gt: at least 40961 MiB
+    assert least_mebibytes(PredictResponse()) == 0
+
+
+def test_without_a_prediction_no_annotation() -> None:
+    """A dry run, or a judgement that was not recorded, names nothing."""
+    workload = a_workload()
+    assert all(ANNOTATION.replace("/", "~1") not in str(each) for each in patch_of(workload, judged(prediction="")))
+    assert patch_of(workload, Judged(judgement=Judgement())) == []
+
+
+def test_slices_and_other_resources_are_left_alone() -> None:
+    """Their nodes' label is the whole card's memory."""
+    container = a_container(gpus=0) | {"resources": {"limits": {"nvidia.com/mig-1g.5gb": "1"}}}
+    workload = a_workload(template=a_template(container=container))
+    patched = applied(workload, list(patch_of(workload, judged())))
+    assert "affinity" not in patched["spec"]["template"]["spec"]
+    assert patched["metadata"]["annotations"][ANNOTATION] == "predictions/p1"

@@ -1,0 +1,54 @@
+"""A suggestion in the job's own syntax."""
+
+from __future__ import annotations
+
+from peakgate.client.source import LaunchText
+from peakgate.hooks.slurm.change import change_of
+from peakgate.readers.files import GivenFiles
+from peakgate.readers.read import read_file
+from peakgate.v1.prediction_pb2 import Suggestion
+
+SCRIPT = """#!/bin/bash
+#SBATCH --gres=gpu:h100:1
+accelerate launch sft.py --model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 4 --max_length 4096 --dataset_name x
+"""
+
+
+def a_suggestion(**changes: str | float | bool) -> Suggestion:
+    """A suggestion of these fields, with dots for double underscores."""
+    found = Suggestion(title="a change", fits=True)
+    for path, value in changes.items():
+        target = found.changes[path.replace("__", ".")]
+        if isinstance(value, bool):
+            target.bool_value = value
+        elif isinstance(value, str):
+            target.string_value = value
+        else:
+            target.number_value = value
+    return found
+
+
+def of_script(suggestion: Suggestion) -> str:
+    """The change in the script."""
+    files = GivenFiles({"jobs/train.sh": SCRIPT})
+    return change_of(suggestion, LaunchText(reading=read_file("jobs/train.sh", files), files=files))
+
+
+def test_flags_are_written_as_the_program_has_them() -> None:
+    """With the file in which they stand."""
+    assert of_script(a_suggestion(batch__micro_batch_size=1)) == "--per_device_train_batch_size 1 (train.sh)"
+
+
+def test_a_switch_stands_without_a_value() -> None:
+    """As --gradient_checkpointing does."""
+    assert "--gradient_checkpointing" in of_script(a_suggestion(checkpointing__mode="full"))
+
+
+def test_the_allocators_setting_is_a_variable() -> None:
+    """No flag says it."""
+    assert of_script(a_suggestion(framework__expandable_segments=True)) == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+
+
+def test_what_the_launch_has_no_place_for_is_said_in_the_documents_words() -> None:
+    """Rather than left out."""
+    assert of_script(a_suggestion(parallelism__sharding="fsdp")).endswith("parallelism.sharding: fsdp")
