@@ -42,6 +42,13 @@ def test_only_an_absence_is_retried_and_at_most_three_times(retries: int, want: 
     assert (told.state, told.requeue_seconds) == want
 
 
+def test_what_is_not_read_whole_is_not_rejected() -> None:
+    """A config file that is not at hand may say otherwise."""
+    told = decided(ENFORCE, Judged(answer=REJECTED, is_partial=True), 0)
+    assert (told.state, told.reason) == ("Ready", "would_reject")
+    assert "a part of the launch is not in the workload" in told.message
+
+
 def test_the_conclusion_over_all_cards_counts() -> None:
     """It does not fit on the card that is shown, and may get another one."""
     conclusion = Conclusion(verdict=Verdict.VERDICT_UNDECIDED, shown=Candidate(gpu="t4-16gb"), reason="it may get either")
