@@ -187,6 +187,18 @@ def test_a_second_replica_takes_over(target: str) -> None:
     assert server.get(LEASES, "leases", "peakgate-kueue", "peakgate")["spec"]["holderIdentity"] == ""
 
 
+def test_an_api_server_that_comes_back_is_followed_again(target: str) -> None:
+    """The leader cannot renew and steps down; it leads anew, and finds what came meanwhile."""
+    server = a_cluster()
+    with running(server, target) as replica:
+        server.wait(lambda: replica.metrics.leads._value.get() == 1)
+        server.is_down = True
+        server.wait(lambda: replica.metrics.leads._value.get() == 0)
+        server.put(KUEUE, "workloads", a_workload(job=SMALL))
+        server.is_down = False
+        server.wait(is_admitted(server, "train"))
+
+
 def test_without_a_controller_the_queue_waits_until_it_is_released(target: str, tmp_path: Path) -> None:
     """Kueue keeps an active check active and its workloads pending: the break-glass lets them go, by hand and without a service."""
     server = a_cluster()
