@@ -24,7 +24,7 @@ help: ## lists the verbs
 
 dev: $(READY) ## creates .venv with the project (editable) and every tool
 
-$(READY): pyproject.toml scripts/setup.sh
+$(READY): pyproject.toml scripts/setup.sh scripts/unpack_helm.py
 	PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV)
 	@touch $@
 
@@ -36,10 +36,11 @@ $(TRANSFORMERS): $(TORCH)
 	$(BIN)/python -m pip install --quiet --constraint tests/constraints.txt transformers accelerate
 	@touch $@
 
-gen: $(READY) ## regenerates the protobuf code, the Grafana dashboards and the page of metrics
+gen: $(READY) ## regenerates the protobuf code, the dashboards, the page of metrics, the chart's copies and the kustomize base
 	$(BIN)/python proto/generate.py
 	$(BIN)/python deploy/grafana/build.py
 	$(BIN)/python deploy/prometheus/reference.py
+	$(BIN)/python deploy/helm/generate.py
 
 lint: $(READY) ## ruff on the code, buf on the API
 	$(BIN)/ruff check $(CODE)

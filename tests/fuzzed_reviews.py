@@ -29,12 +29,13 @@ def bodies(seed: int, count: int) -> Iterator[bytes]:
     reviews = [dict(case.review) for case in cases()] + [json.loads(path.read_text()) for path in RECORDED]
     for _ in range(count):
         review = copy.deepcopy(draw.choice(reviews))
-        for _ in range(draw.choice((1, 1, 2, 3, 8))):
-            _disturb(draw, review)
+        times = draw.choice((1, 1, 2, 3, 8))
+        for _ in range(times):
+            _disturb(draw, review, most=70 if times == 1 else 2)
         yield _written(draw, review)
 
 
-def _disturb(draw: random.Random, tree: Any) -> None:
+def _disturb(draw: random.Random, tree: Any, *, most: int) -> None:
     places = list(_places(tree))
     if not places:
         return
@@ -50,7 +51,7 @@ def _disturb(draw: random.Random, tree: Any) -> None:
     elif action == 3 and isinstance(holder, dict):
         holder[draw.choice(KEYS)] = copy.deepcopy(draw.choice((holder[key], *HOSTILE)))
     elif action == 4:
-        holder[key] = [copy.deepcopy(holder[key])] * draw.choice((1, 2, 70))
+        holder[key] = [copy.deepcopy(holder[key])] * draw.choice((1, 2, most))
     else:
         for _ in range(draw.choice((1, 5, 80))):
             holder[key] = {draw.choice(KEYS): holder[key]}

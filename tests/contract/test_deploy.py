@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 import yaml
 from tests.contract.sources import ROOT, files
 
-SERVER_HTTP_PORT, AGENT_METRICS_PORT, GATE_METRICS_PORT, GRPC_PORT = 9551, 9552, 9553, 50551
-DOCUMENTS = [path for path in files() if path.suffix in {".yaml", ".yml", ".json"} and path.is_relative_to(ROOT)]
-DOCKERFILE = ROOT / "deploy/docker/Dockerfile"
+from peakgate.client.app import app_for
 
-
-def instructions() -> list[tuple[str, str]]:
-    """(instruction, arguments) of the Dockerfile, continued lines joined, without comments."""
-    text = re.sub(r"\\\n", " ", DOCKERFILE.read_text())
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    return [(line.split(None, 1)[0], line.split(None, 1)[1]) for line in lines]
+SERVER_HTTP_PORT, AGENT_METRICS_PORT, GATE_METRICS_PORT = 9551, 9552, 9553
+# What helm makes YAML of; tests/integration/kubernetes has helm do so.
+TEMPLATES = ROOT / "deploy/helm/peakgate/templates"
+DOCUMENTS = [path for path in files() if path.suffix in {".yaml", ".yml", ".json"} and not path.is_relative_to(TEMPLATES)]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -43,33 +41,25 @@ def test_prometheus_scrapes_the_promised_ports() -> None:
     }
 
 
-def test_the_image_is_small_and_not_root() -> None:
-    """A multi-stage build from the official image, without a registry host, that runs as a numbered user."""
-    bases = [arguments.split()[0] for word, arguments in instructions() if word == "FROM"]
-    users = [arguments for word, arguments in instructions() if word == "USER"]
-    assert bases == ["python:3.12-slim"] * 2
-    assert users[-1].isdigit()
-    assert users[-1] != "0"
+UNITS = {path.name: path for path in sorted((ROOT / "deploy/systemd").glob("*.service"))}
 
 
-def test_the_image_copies_files_that_exist() -> None:
-    """Every file that the build copies is in the repository and let through by the ignore file."""
-    copied = {name for word, arguments in instructions() if word == "COPY" and "--from" not in arguments for name in arguments.split()[:-1]}
-    ignored = DOCKERFILE.with_name("Dockerfile.dockerignore").read_text().splitlines()
-    assert [name for name in copied if not (ROOT / name).exists()] == []
-    assert {line[1:] for line in ignored if line.startswith("!")} == copied
-
-
-def test_the_image_opens_the_promised_ports() -> None:
-    """gRPC and HTTP."""
-    assert [arguments.split() for word, arguments in instructions() if word == "EXPOSE"] == [[str(GRPC_PORT), str(SERVER_HTTP_PORT)]]
-
-
-@pytest.mark.parametrize("unit", ["peakgate-server.service", "peakgate-agent.service", "peakgate-gate.service"])
+@pytest.mark.parametrize("unit", UNITS)
 def test_a_systemd_unit_starts_the_command(unit: str) -> None:
     """The unit runs the one console script and restarts it when it fails."""
-    text = (ROOT / "deploy/systemd" / unit).read_text()
-    verb = {"server": "serve", "agent": "agent", "gate": "gate"}[unit.removeprefix("peakgate-").removesuffix(".service")]
+    text = UNITS[unit].read_text()
+    verb = unit.removeprefix("peakgate-").removesuffix(".service").replace("server", "serve")
     assert re.search(rf"^ExecStart=\S*peakgate {verb}\b", text, re.MULTILINE)
     assert re.search(r"^Restart=(on-failure|always)$", text, re.MULTILINE)
     assert re.search(r"^\[Install\]$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_systemd_unit_uses_options_that_exist(unit: str) -> None:
+    """Each option of its command is one of the verb's."""
+    (line,) = re.findall(r"^ExecStart=\S*peakgate (.*)$", UNITS[unit].read_text(), re.MULTILINE)
+    command: Any = typer.main.get_command(app_for([]))
+    for word in line.split():
+        command = getattr(command, "commands", {}).get(word, command)
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in line.split() if word.startswith("--")} - known == set()

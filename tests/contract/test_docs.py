@@ -16,7 +16,7 @@ DOCUMENTS = [path for path in files() if path.suffix == ".md"]
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 PROGRAM = Path(sys.executable).with_name("peakgate")
 # Verbs that have verbs of their own.
-GROUPS = frozenset({"catalog", "calibration", "db", "slurm"})
+GROUPS = frozenset({"catalog", "calibration", "db", "slurm", "kueue"})
 # Verbs of the command, as the contract names them, that exist today.
 VERBS = {"predict", "read", "suggest", "explain", "diagnose", "trace", "probe", "serve", "agent", "gate"}
 VERBS |= {"jobs", "catalog", "schema", "db", "doctor", "calibration", "slurm", "sbatch", "srun", "salloc"}

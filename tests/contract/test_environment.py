@@ -11,8 +11,8 @@ from peakgate.server.settings import Settings
 
 # What a person or a scheduler sets.
 SHARED = {"PEAKGATE_SERVER", "PEAKGATE_DATABASE_URL", "PEAKGATE_PREDICTION", "PEAKGATE_SOCKET"}
-# What `peakgate sbatch` is told, and what it hands to the plugins of Slurm.
-SUBMISSION = {"PEAKGATE_MODE", "PEAKGATE_SUBMIT_SETTINGS", "PEAKGATE_JOB", "PEAKGATE_ATTACHED", "PEAKGATE_SUBMITTER"}
+# What a workload of Kubernetes states, what `peakgate sbatch` is told, and what it hands to the plugins of Slurm.
+SUBMISSION = {"PEAKGATE_SPEC", "PEAKGATE_MODE", "PEAKGATE_SUBMIT_SETTINGS", "PEAKGATE_JOB", "PEAKGATE_ATTACHED", "PEAKGATE_SUBMITTER"}
 # What gives the simulated NVML its scenario and its clock.
 SIMULATION = {"PEAKGATE_SIMULATED_NVML", "PEAKGATE_SIMULATED_NVML_CLOCK"}
 # The service's settings. A new one is added here with its implementation; a rename breaks deployments.

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from kubernetes.client import ApiClient, Configuration
-from tests.integration.cli import peakgate
+from tests.integration.cli import PEAKGATE, peakgate
 from tests.integration.kubernetes.api_server import KUEUE, LEASES, ApiServer, serving
 from tests.integration.kubernetes.kueue_objects import LARGE, MIDDLE, SMALL, a_check, a_cluster, a_workload
 
@@ -192,12 +197,7 @@ def test_without_a_controller_the_queue_waits_until_it_is_released(target: str, 
         server.put(KUEUE, "workloads", a_workload("stuck-too", LARGE))
         assert server.get(KUEUE, "admissionchecks", "peakgate")["status"]["conditions"][0]["status"] == "True"
         assert not is_settled(server, "stuck")()
-        config = tmp_path / "config"
-        config.write_text(
-            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
-            f"clusters: [{{name: c, cluster: {{server: '{address}'}}}}]\nusers: [{{name: u, user: {{}}}}]\n"
-        )
-        done = peakgate("kueue", "release", "--reason", "the cluster is on fire", KUBECONFIG=str(config))
+        done = peakgate("kueue", "release", "--reason", "the cluster is on fire", KUBECONFIG=str(a_kubeconfig(tmp_path, address)))
         assert (done.status, done.err) == (0, "")
     assert sorted(done.out.splitlines()) == ["team-a/stuck peakgate: released", "team-a/stuck-too peakgate: released"]
     assert server.state("stuck")["message"] == "not checked: released by hand (the cluster is on fire)"
@@ -247,6 +247,45 @@ def test_a_fault_of_its_own_holds_nobody_up() -> None:
         server.wait(is_admitted(server, "train"))
         assert metrics.decisions.labels("fault")._value.get() == 1
     assert server.state("train")["message"].startswith("not checked: the controller has a fault")
+
+
+def test_the_program_leads_answers_probes_and_gives_the_lease_back(target: str, tmp_path: Path) -> None:
+    """`peakgate kueue run` as a pod runs it, ended as the kubelet does."""
+    server = a_cluster()
+    server.put(KUEUE, "workloads", a_workload(job=SMALL))
+    with serving(server) as address, socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        taken.close()
+        environment = {**os.environ, "KUBECONFIG": str(a_kubeconfig(tmp_path, address)), "POD_NAME": "pod-1", "PEAKGATE_SERVER": target}
+        process = subprocess.Popen([PEAKGATE, "kueue", "run", "--metrics-port", str(port)], env=environment, stdout=subprocess.DEVNULL)
+        try:
+            server.wait(is_admitted(server, "train"), 60)
+            server.wait(lambda: 'peakgate_kueue_decisions_total{reason="fits"} 1.0' in page(port, "/metrics"))
+            told = {path: page(port, path) for path in ("/metrics", "/healthz", "/readyz")}
+            with pytest.raises(HTTPError):
+                page(port, "/other")
+        finally:
+            process.terminate()
+        assert process.wait(20) == 0
+    assert told["/healthz"] == told["/readyz"] == "ok\n"
+    assert "peakgate_kueue_leader 1.0" in told["/metrics"].splitlines()
+    assert server.get(LEASES, "leases", "peakgate-kueue", "peakgate")["spec"]["holderIdentity"] == ""
+
+
+def page(port: int, path: str) -> str:
+    """What the controller serves. Raises HTTPError."""
+    with urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        return str(answer.read().decode())
+
+
+def a_kubeconfig(folder: Path, address: str) -> Path:
+    """What a person has."""
+    config = folder / "config"
+    config.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
+        f"clusters: [{{name: c, cluster: {{server: '{address}'}}}}]\nusers: [{{name: u, user: {{}}}}]\n"
+    )
+    return config
 
 
 def test_an_annotation_releases_what_waits_and_what_comes(target: str) -> None:

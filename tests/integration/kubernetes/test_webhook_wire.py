@@ -108,8 +108,9 @@ def test_slow_senders_are_cut_and_hold_nobody_up(webhook: RunningWebhook) -> Non
         time.sleep(0.2)
     assert not is_open
     assert silent.recv(1) == b""
-    for each in (silent, head, body):
-        each.close()
+    silent.close()
+    head.close()
+    body.close()
 
 
 def test_an_answer_is_one_piece_on_a_connection_that_stays(webhook: RunningWebhook) -> None:

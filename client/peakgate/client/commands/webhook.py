@@ -40,6 +40,10 @@ ModeOption = Annotated[str, typer.Option("--mode", metavar="MODE", help="off, au
 ReadCluster = Annotated[
     bool, typer.Option("--read-cluster", help="Read config maps, training runtimes and labels of namespaces that a workload names.")
 ]
+Nodes = Annotated[bool, typer.Option("--nodes", help="List the cluster's nodes, to know which GPUs a workload may get.")]
+MayJoin = Annotated[
+    bool, typer.Option("--nodes-may-join/--no-nodes-may-join", help="An autoscaler adds nodes of other kinds: then fewer are denied.")
+]
 BesideToo = Annotated[
     bool, typer.Option("--beside/--no-beside", help="Run a service beside the webhook that judges, unrecorded, while the real one is away.")
 ]
@@ -57,6 +61,8 @@ def webhook(
     config: Config = None,
     mode: ModeOption = "warn",
     read_cluster: ReadCluster = False,
+    nodes: Nodes = False,
+    nodes_may_join: MayJoin = True,
     beside: BesideToo = True,
 ) -> None:
     """Judges workloads with GPUs for the Kubernetes API server until it is told to stop (SIGTERM or Ctrl-C)."""
@@ -64,7 +70,7 @@ def webhook(
 
     from peakgate.client.errors import InputError
 
-    with extra("webhook"):
+    with extra("kubernetes"):
         from peakgate.hooks.kubernetes.main import WebhookOptions, run_webhook
         from peakgate.hooks.kubernetes.rules import Mode
     host, _, port = listen.rpartition(":")
@@ -86,6 +92,8 @@ def webhook(
         config=config,
         mode=Mode(mode),
         reads_cluster=read_cluster,
+        lists_nodes=nodes,
+        nodes_may_join=nodes_may_join,
         beside=beside,
     )
     raise typer.Exit(run_webhook(options))

@@ -16,6 +16,9 @@ from peakgate.hooks.kubernetes.quantities import bytes_of
 LONGEST = 10_240
 """Characters of an expression (CELSelectorExpressionMaxLength)."""
 
+MOST_BRACKETS = 8
+"""Around one operand; nobody writes more by hand."""
+
 _FIELD = r"""device\.(?P<kind>attributes|capacity)\[\s*['"](?P<driver>[\w.\-/]{1,80})['"]\s*\]\.(?P<name>\w{1,64})"""
 _TEXT = r"""['"](?P<text>[^'"]{0,128})['"]"""
 _QUANTITY = r"""quantity\(\s*['"](?P<amount>[^'"]{1,32})['"]\s*\)"""
@@ -80,7 +83,9 @@ def _parts(expression: str, operator: str) -> list[str]:
 
 def _bare(text: str) -> str:
     text = re.sub(r"\s+", " ", text).strip()
-    while text.startswith("(") and text.endswith(")") and _closes_last(text):
+    for _ in range(MOST_BRACKETS):
+        if not (text.startswith("(") and text.endswith(")") and _closes_last(text)):
+            break
         text = text[1:-1].strip()
     return re.sub(r" ?\. ?(?=is|compareTo|matches|contains|lowerAscii)", ".", text)
 

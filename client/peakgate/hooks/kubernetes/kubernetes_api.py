@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
@@ -15,9 +16,13 @@ from urllib3.exceptions import HTTPError
 
 from peakgate.hooks.kubernetes.admission import Object
 from peakgate.hooks.kubernetes.cluster import READ_SECONDS, RUNTIMES, TRAINER_GROUP, TRAINER_VERSION
+from peakgate.hooks.kubernetes.facts import at, list_at
 from peakgate.hooks.kubernetes.own_certificates import ConflictError, StoreError
 
 WRITE_SECONDS = 10.0
+PAGE = 500
+"""Nodes a list, as kubectl has it."""
+
 CONFLICT, NOT_FOUND = 409, 404
 
 
@@ -56,9 +61,23 @@ class KubernetesApi:
         """One of core/v1."""
         return self._read(f"/api/v1/namespaces/{name}")
 
-    def _read(self, path: str) -> Object | None:
+    def nodes(self) -> Sequence[Object] | None:
+        """All nodes, some hundred at a time; None: they cannot be listed now."""
+        found: list[Object] = []
+        token = ""
+        while True:
+            query = f"?limit={PAGE}" + (f"&continue={quote(token)}" if token else "")
+            page = self._read(f"/api/v1/nodes{query}", seconds=WRITE_SECONDS)
+            if page is None:
+                return None
+            found += list_at(page, "items")  # type: ignore[arg-type]  # items of a list of the API are objects
+            token = str(at(page, "metadata", "continue") or "")
+            if not token:
+                return found
+
+    def _read(self, path: str, *, seconds: float = READ_SECONDS) -> Object | None:
         try:
-            found = call(self.calls, "GET", path, seconds=READ_SECONDS)
+            found = call(self.calls, "GET", path, seconds=seconds)
         except (ApiException, HTTPError, OSError, ValueError):
             return None
         return found if isinstance(found, Mapping) else None

@@ -7,13 +7,15 @@ import contextlib
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from peakgate.hooks.kubernetes.catalogue import catalogue_of
 from peakgate.hooks.kubernetes.certificates import CertificateError, LiveCertificate
+from peakgate.hooks.kubernetes.inventory import Inventory
 from peakgate.hooks.kubernetes.judging import Jury
 from peakgate.hooks.kubernetes.listener import listening
 from peakgate.hooks.kubernetes.metrics import Watched, WebhookMetrics
@@ -55,6 +57,8 @@ class WebhookOptions:
     config: Path | None = None
     mode: Mode = Mode.warn
     reads_cluster: bool = False
+    lists_nodes: bool = False
+    nodes_may_join: bool = True
     beside: bool = True
 
 
@@ -93,9 +97,10 @@ async def _run(options: WebhookOptions) -> None:
         if folder is None:
             raise _UsageError("no certificate: name a folder with --cert-dir, or have one made with --self-signed")
         certificate = LiveCertificate(folder=folder, tell=tell, on_reload=lambda outcome: metrics.reloads.labels(outcome).inc())
+        inventory = _inventory(options, lambda: catalogue_of(service or beside.service))
         reviewer = Reviewer(
             rules=rules, jury=Jury(judges=judges, advisers=advisers), metrics=metrics, tell=tell, executor=readers,
-            cluster=_cluster(options, calls),
+            cluster=_cluster(options, calls), facts=lambda: inventory.facts,
         )  # fmt: skip
         metrics.watch(
             Watched(
@@ -106,7 +111,10 @@ async def _run(options: WebhookOptions) -> None:
             )
         )
         try:
-            async with _beside(beside, wanted=options.beside), _watched(certificate, own):
+            async with (
+                _beside(beside, wanted=options.beside),
+                _running(certificate.watch, inventory.watch, *((own.keep,) if own is not None else ())),
+            ):
                 await asyncio.to_thread(warm)
                 await _connect(service)
                 await _serve(options, reviewer, metrics, certificate, lambda: _unready(judges, beside))
@@ -169,6 +177,18 @@ def _cluster(options: WebhookOptions, calls: ThreadPoolExecutor) -> Cluster:
         raise _UsageError(f"--read-cluster: {error}") from error
 
 
+def _inventory(options: WebhookOptions, catalogue: Callable[[], Awaitable[Mapping[str, int]]]) -> Inventory:
+    nodes = None
+    if options.lists_nodes:
+        from peakgate.hooks.kubernetes.kubernetes_api import KubernetesApi, NoClusterError, connected
+
+        try:
+            nodes = KubernetesApi(connected())
+        except NoClusterError as error:
+            raise _UsageError(f"--nodes: {error}") from error
+    return Inventory(nodes=nodes, may_join=options.nodes_may_join, catalogue=catalogue, tell=tell)
+
+
 def _own_certificates(options: WebhookOptions, scratch: Path) -> OwnCertificates | None:
     """Made and announced before anybody listens; None where others make them."""
     if not options.own_hosts:
@@ -200,15 +220,15 @@ async def _beside(beside: Beside, *, wanted: bool) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _watched(certificate: LiveCertificate, own: OwnCertificates | None) -> AsyncIterator[None]:
-    """Keeps certificates fresh while the block runs."""
-    tasks = [asyncio.create_task(certificate.watch()), *([asyncio.create_task(own.keep())] if own is not None else [])]
+async def _running(*tasks: Callable[[], Coroutine[None, None, None]]) -> AsyncIterator[None]:
+    """What runs beside the reviews while the block does."""
+    started = [asyncio.create_task(each()) for each in tasks]
     try:
         yield
     finally:
-        for task in tasks:
+        for task in started:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*started, return_exceptions=True)
 
 
 async def _connect(service: Service | None) -> None:

@@ -18,7 +18,9 @@ from peakgate.hooks.kubernetes.certificates import CERTIFICATE, KEY
 from peakgate.hooks.kubernetes.issuing import Pair, is_due, make_authority, make_leaf, signed_by
 
 AUTHORITY_CERTIFICATE, AUTHORITY_KEY = "ca.crt", "ca.key"
-CHECK_SECONDS, RETRY_SECONDS = 12 * 3600.0, 15.0
+CHECK_SECONDS, RETRY_SECONDS = 60.0, 15.0
+"""A configuration that was made anew, as after it was deleted to get out of the way, has no authority until it is looked at."""
+
 MOST_TRIES = 5
 
 
@@ -72,7 +74,7 @@ class OwnCertificates:
         raise StoreError("certificates are written by others again and again")
 
     async def keep(self) -> None:
-        """Checks twice a day, for ever; a fault is said and tried again soon."""
+        """Checks once a minute, for ever; a fault is said and tried again soon."""
         pause = CHECK_SECONDS
         while True:
             await asyncio.sleep(pause)

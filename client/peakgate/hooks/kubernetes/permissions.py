@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-READS, CERTIFICATES = "reads", "certificates"
-"""For reviews (`--read-cluster`), and for certificates of its own making (`--cert-secret`)."""
+READS, NODES, CERTIFICATES = "reads", "nodes", "certificates"
+"""For reviews (`--read-cluster`), for the cards of the cluster (`--nodes`), and for certificates of its own making (`--cert-secret`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,7 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(group="", resource="namespaces", verbs=("get",), part=READS),
     Permission(group="trainer.kubeflow.org", resource="trainingruntimes", verbs=("get",), part=READS),
     Permission(group="trainer.kubeflow.org", resource="clustertrainingruntimes", verbs=("get",), part=READS),
+    Permission(group="", resource="nodes", verbs=("list",), part=NODES),
     Permission(group="", resource="secrets", verbs=("get", "update"), part=CERTIFICATES, named=True),
     Permission(
         group="admissionregistration.k8s.io",

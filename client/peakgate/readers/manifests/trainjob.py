@@ -38,6 +38,8 @@ def pods_of_train_job(job: Settings, documents: Iterable[Settings], reading: Rea
     spec, metadata = _template(runtime)
     for patch in (_trainer(job), *_patches(job)):
         spec = overlaid(spec, patch)
+    for patch in _metadata_patches(job):
+        metadata = metadata.merged(patch)
     nodes = number_at(job, "spec.trainer.numNodes") or number_at(runtime, "spec.mlPolicy.numNodes") or 1
     return [Pods(spec=spec, metadata=metadata, count=nodes)]
 
@@ -70,15 +72,32 @@ def _trainer(job: Settings) -> Settings:
 
 
 def _patches(job: Settings) -> Iterator[Settings]:
+    for patch in _patches_of_trainers(job):
+        for member in _patched_jobs(patch):
+            yield member.under("template.spec.template.spec")
+        yield patch.under("spec") if patch.has("spec") else patch
+
+
+def _metadata_patches(job: Settings) -> Iterator[Settings]:
+    """Labels and annotations that patches add to the pods."""
+    for patch in _patches_of_trainers(job):
+        for member in _patched_jobs(patch):
+            yield member.under("template.spec.template.metadata")
+        yield patch.under("metadata")
+
+
+def _patches_of_trainers(job: Settings) -> Iterator[Settings]:
     for patch in (each for kind in PATCHES for each in members(job, kind)):
         targets = [each.text for path, each in patch.leaves.items() if re.match(r"targetJobs?\.(\d+\.)?name$", path)]
-        if targets and not any(each in TRAINERS for each in targets):
-            continue
-        for member in members(patch, "trainingRuntimeSpec.template.spec.replicatedJobs"):
-            name = member("name")
-            if name is None or name.text in TRAINERS:
-                yield member.under("template.spec.template.spec")
-        yield patch.under("spec") if patch.has("spec") else patch
+        if not targets or any(each in TRAINERS for each in targets):
+            yield patch
+
+
+def _patched_jobs(patch: Settings) -> Iterator[Settings]:
+    for member in members(patch, "trainingRuntimeSpec.template.spec.replicatedJobs"):
+        name = member("name")
+        if name is None or name.text in TRAINERS:
+            yield member
 
 
 def overlaid(base: Settings, patch: Settings) -> Settings:

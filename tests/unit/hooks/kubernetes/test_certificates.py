@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from peakgate.hooks.kubernetes import own_certificates
 from peakgate.hooks.kubernetes.certificates import CERTIFICATE, KEY, CertificateError, LiveCertificate
 from peakgate.hooks.kubernetes.issuing import AHEAD_DAYS, LEAF_DAYS, Pair, is_due, make_authority, make_leaf, signed_by
 from peakgate.hooks.kubernetes.own_certificates import ConflictError, FolderStore, OwnCertificates, StoreError
@@ -161,3 +163,23 @@ def test_no_certificate_is_a_clear_word(tmp_path: Path) -> None:
     """At the start there must be one."""
     with pytest.raises(CertificateError, match=r"tls\.crt"):
         LiveCertificate(folder=tmp_path, tell=lambda *_: None)
+
+
+async def test_a_configuration_made_anew_is_told_within_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever deletes the configuration to get out of the way, and brings it back, need not restart the webhook."""
+    assert own_certificates.CHECK_SECONDS <= 60
+    monkeypatch.setattr(own_certificates, "CHECK_SECONDS", 0.001)
+    loop, again = asyncio.get_running_loop(), asyncio.Event()
+    announced: list[bytes] = []
+
+    def announce(authority: bytes) -> None:
+        announced.append(authority)
+        if len(announced) == 3:
+            loop.call_soon_threadsafe(again.set)
+
+    kept = OwnCertificates(store=SharedStore(), folder=tmp_path, hosts=HOSTS, tell=lambda *_: None, announce=announce, now=lambda: NOW)
+    kept.ensure()
+    task = asyncio.create_task(kept.keep())
+    await asyncio.wait_for(again.wait(), 10)
+    task.cancel()
+    assert len(set(announced)) == 1

@@ -82,6 +82,7 @@ def test_containers_side_by_side_add_up_and_those_before_do_not() -> None:
     [
         ("nvidia.com/mig-3g.20gb", MIG_MIXED, [("", 20096, 1)]),
         ("nvidia.com/mig-1g.5gb", {PRODUCT: "A100-SXM4-40GB"}, [("a100-40gb/1g.5gb", 0, 1)]),
+        ("nvidia.com/mig-1g.5gb.me", {PRODUCT: "A100-SXM4-40GB"}, [("a100-40gb/1g.5gb", 0, 1)]),
         (GPU, MIG_SINGLE, [("a100-40gb/1g.5gb", 5120, 1)]),
         (GPU, MPS, [("", 14377, 1)]),
         ("nvidia.com/gpu.shared", MPS, [("", 14377, 1)]),

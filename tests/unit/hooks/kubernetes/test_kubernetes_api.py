@@ -23,6 +23,7 @@ RUNTIME = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/torch"
 OWN_RUNTIME = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainingruntimes/torch"
 NAMESPACE = "/api/v1/namespaces/team-a"
 VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch"}
+NODES = "/api/v1/nodes?limit=500"
 
 
 @pytest.fixture
@@ -35,6 +36,8 @@ def double() -> Iterator[ApiDouble]:
             found.objects[path] = {"metadata": {"name": "peakgate"}, "webhooks": hooks}
         for path in (MAP, RUNTIME, OWN_RUNTIME, NAMESPACE):
             found.objects[path] = {"metadata": {"name": path.rpartition("/")[2]}}
+        first = {"items": [{"metadata": {"name": "a"}}], "metadata": {"continue": "x y"}}
+        found.objects |= {NODES: first, f"{NODES}&continue=x%20y": {"items": [{"metadata": {"name": "b"}}]}}
         yield found
 
 
@@ -101,13 +104,26 @@ def test_every_call_is_permitted_and_every_permission_is_used(double: ApiDouble,
     assert api.runtime("", "ClusterTrainingRuntime", "torch")
     assert api.runtime("team-a", "TrainingRuntime", "torch")
     assert api.namespace("team-a")
+    assert api.nodes() is not None
     assert {_right(method, path) for method, path in double.asked} == {
         (each.group, each.resource, verb) for each in PERMISSIONS for verb in each.verbs
     }
 
 
+def test_nodes_are_listed_page_by_page(double: ApiDouble) -> None:
+    """All of them, or none when a page is missing."""
+    api = KubernetesApi(double.calls())
+    nodes = api.nodes()
+    assert nodes is not None
+    assert [each["metadata"]["name"] for each in nodes] == ["a", "b"]  # type: ignore[index]  # objects of the API
+    double.forbidden.add(f"{NODES}&continue=x%20y")
+    assert api.nodes() is None
+
+
 def _right(method: str, path: str) -> tuple[str, str, str]:
     """Group, resource and verb of a call (Kubernetes API, "Resource URIs")."""
+    if path.startswith(NODES):
+        return "", "nodes", "list"
     match = re.fullmatch(r"/(?:api|apis/([^/]+))/[^/]+/(?:namespaces/[^/]+/(?=[^/]+/))?([^/]+)/[^/]+", path)
     assert match is not None
     return match[1] or "", match[2], VERBS[method]

@@ -61,3 +61,22 @@ def test_patches_of_three_releases_change_the_selector(patch: dict[str, object])
     (pods,) = pods_of_train_job(documents[0], documents, Reading())
     (card,) = cards_of(pods, Facts()).candidates
     assert (card.gpu, card.count, pods.count) == ("h100-80gb" if patch else "t4-16gb", 8, 2)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"runtimePatches": [{"trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [
+            {"name": "node", "template": {"spec": {"template": {"metadata": {"annotations": {"gpu-memory": "2000"}}}}}}]}}}}]},
+        {"podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "metadata": {"annotations": {"gpu-memory": "2000"}}}]},
+    ],
+    ids=["runtimePatches", "podTemplateOverrides"],
+)  # fmt: skip
+def test_patches_may_ask_for_a_share(patch: dict[str, object]) -> None:
+    """The annotations by which schedulers share cards stand on the pods."""
+    spec = {"runtimeRef": {"name": "torch-distributed"}, **patch}
+    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "j"}, "spec": spec}
+    documents = [read_yaml(json.dumps(each), "object.json")[0] for each in (job, RUNTIME)]
+    (pods,) = pods_of_train_job(documents[0], documents, Reading())
+    (card,) = cards_of(pods, Facts()).candidates
+    assert (card.memory_bytes, card.is_part) == (2000 << 20, True)

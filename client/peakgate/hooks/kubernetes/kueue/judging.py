@@ -31,12 +31,12 @@ _REQUESTS = uuid.UUID("6f1a3a0e-9d0c-5e0b-8f6e-6b1d8c1f7a55")
 
 
 class Judge:
-    """Asks the service about workloads. `facts`: what is known of the cluster now; `flavors`: labels of each flavor by its name."""
+    """Asks the service about workloads. `facts`: what is known of the cluster now; `flavor`: the labels of a flavor by its name."""
 
-    def __init__(self, client: Client, *, facts: Callable[[], Facts], flavors: Callable[[], Mapping[str, Mapping[str, str]]]) -> None:
+    def __init__(self, client: Client, *, facts: Callable[[], Facts], flavor: Callable[[str], Mapping[str, str]]) -> None:
         self._client = client
         self._facts = facts
-        self._flavors = flavors
+        self._flavor = flavor
 
     def judge(self, workload: Object) -> Judged:
         """What comes of it. Never raises for what the workload holds."""
@@ -60,10 +60,10 @@ class Judge:
 
     def _cards(self, workload: Object) -> Iterator[tuple[str, Cards, int]]:
         """(pod set, what each of its pods gets, how many there are) with the labels of the flavor that was chosen for its GPUs."""
-        facts, flavors = replace(self._facts(), namespace=str(at(workload, "metadata", "namespace"))), self._flavors()
+        facts = replace(self._facts(), namespace=str(at(workload, "metadata", "namespace")))
         for name, pods in _podsets(workload):
             flavor = flavor_of(workload, name)
-            yield name, cards_of(pods, replace(facts, flavor=flavors.get(flavor, {}), flavor_name=flavor)), pods.count
+            yield name, cards_of(pods, replace(facts, flavor=self._flavor(flavor), flavor_name=flavor)), pods.count
 
     def _asked(self, workload: Object, job: TrainingJob, cards: Cards) -> Judged:
         """Every card is asked about; the prediction of the one that counts is stored."""

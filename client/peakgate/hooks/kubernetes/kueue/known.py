@@ -13,6 +13,12 @@ from peakgate.hooks.kubernetes.facts import Facts, Object, at, devices_of, list_
 from peakgate.hooks.kubernetes.kueue.errors import ApiError
 
 FRESH_SECONDS = 30.0
+NEW_SECONDS = 1.0
+"""Between two looks for a flavor that is not known."""
+
+WAITS_SECONDS = (0.2, 1.0)
+"""Before a list is asked for again: a workload that is judged without flavors goes on unchecked."""
+
 Flavors = Mapping[str, Mapping[str, str]]
 
 
@@ -30,7 +36,7 @@ class Lists(Protocol):
 
 
 class Known:
-    """Facts and flavors, at most FRESH_SECONDS old; when a list fails the last one holds. `failed` is told of it."""
+    """Facts and flavors, at most FRESH_SECONDS old. When a list fails the last one holds, and `failed` is told of it."""
 
     def __init__(
         self, lists: Lists, client: Client, *, nodes: bool, claims: bool, may_join: bool, failed: Callable[[ApiError], None]
@@ -42,36 +48,49 @@ class Known:
         self._may_join = may_join
         self._failed = failed
         self._lock = Lock()
-        self._kept: tuple[Facts, Flavors] = (Facts(), {})
+        self._facts = Facts()
+        self._facts_at = self._flavors_at = float("-inf")
+        self._flavors: Flavors | None = None
         self._catalogue: dict[str, int] = {}
-        self._at = float("-inf")
 
     def facts(self) -> Facts:
-        """Of the cluster; the flavor is each pod set's own."""
-        return self._current()[0]
-
-    def flavors(self) -> Flavors:
-        """Labels of each flavor by its name."""
-        return self._current()[1]
-
-    def _current(self) -> tuple[Facts, Flavors]:
+        """Of the cluster; the flavor is each pod set's own. Without what cannot be listed."""
         with self._lock:
-            if time.monotonic() - self._at >= FRESH_SECONDS:
+            if time.monotonic() - self._facts_at >= FRESH_SECONDS:
                 try:
-                    self._kept = self._listed()
-                    self._at = time.monotonic()
+                    self._facts = self._listed()
                 except ApiError as error:
                     self._failed(error)
-            return self._kept
+                self._facts_at = time.monotonic()
+            return self._facts
 
-    def _listed(self) -> tuple[Facts, Flavors]:
-        flavors = {
-            str(at(each, "metadata", "name")): _texts(each, "spec", "nodeLabels") for each in self._lists.kueue("resourceflavors")[0]
-        }
+    def flavor(self, name: str) -> Mapping[str, str]:
+        """The labels of a flavor; one that is not known is looked for again. Raises ApiError when flavors could never be listed."""
+        with self._lock:
+            age = time.monotonic() - self._flavors_at
+            if age >= FRESH_SECONDS or (name and name not in (self._flavors or {}) and age >= NEW_SECONDS):
+                self._list_flavors()
+            return (self._flavors or {}).get(name, {})
+
+    def _list_flavors(self) -> None:
+        for wait in (*WAITS_SECONDS, None):
+            try:
+                items, _ = self._lists.kueue("resourceflavors")
+            except ApiError as error:
+                self._failed(error)
+                if wait is None and self._flavors is None:
+                    raise
+                time.sleep(wait or 0.0)
+                continue
+            self._flavors = {str(at(each, "metadata", "name")): _texts(each, "spec", "nodeLabels") for each in items}
+            break
+        self._flavors_at = time.monotonic()
+
+    def _listed(self) -> Facts:
         claims = self._lists.devices("resourceclaimtemplates") + self._lists.devices("resourceclaims") if self._claims else []
         classes = self._lists.devices("deviceclasses") if self._claims else []
         slices = self._lists.devices("resourceslices") if self._claims else None
-        facts = Facts(
+        return Facts(
             nodes=nodes_of(self._lists.nodes()) if self._nodes else None,
             nodes_may_join=self._may_join,
             claims={_claim_key(each): mapping_at(each, "spec", "spec") or mapping_at(each, "spec") for each in claims},
@@ -79,7 +98,6 @@ class Known:
             devices=devices_of(slices) if slices is not None else None,
             catalogue=self._cards(),
         )
-        return facts, flavors
 
     def _cards(self) -> Mapping[str, int]:
         """The catalogue does not change while the service runs; one that is away has none, and only shares of named cards need it."""

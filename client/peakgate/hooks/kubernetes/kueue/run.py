@@ -80,7 +80,7 @@ class Replica:
                 may_join=self._options.may_join,
                 failed=lambda error: self.metrics.failed(error.status),
             )
-            judge = Judge(client, facts=known.facts, flavors=known.flavors)
+            judge = Judge(client, facts=known.facts, flavor=known.flavor)
             self._campaign(lease, retry, lambda: Controller(self._cluster, judge.judge, metrics=self.metrics, mode=self._options.mode))
         try:
             lease.release()

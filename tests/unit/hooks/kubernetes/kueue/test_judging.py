@@ -37,7 +37,7 @@ class Asked:
 
 def judged(client: Asked, workload: dict[str, Any], flavor: dict[str, str] | None = None, **facts: Any) -> Judged:
     """What comes of a workload on the flavor h100."""
-    judge = Judge(client, facts=lambda: Facts(**facts), flavors=lambda: {"h100": flavor or {}})  # type: ignore[arg-type]  # as far as it is used
+    judge = Judge(client, facts=lambda: Facts(**facts), flavor=lambda _: flavor or {})  # type: ignore[arg-type]  # as far as it is used
     return judge.judge(workload)
 
 
