@@ -53,5 +53,7 @@ def test_each_part_has_its_extra() -> None:
         "postgresql",
         "agent",
         "trace",
+        "gate",
+        "kubernetes",
         "all",
     }

@@ -117,7 +117,9 @@ class ApiServer:
                 each.update({"retryCount": count} if count else {})
             self.put(key[0], key[1], item)
         elif all(each["state"] == "Ready" for each in checks):
-            item["status"].setdefault("conditions", []).append({"type": "Admitted", "status": "True"})
+            item["status"].setdefault("conditions", []).append(
+                {"type": "Admitted", "status": "True", "reason": "Admitted", "message": "", "lastTransitionTime": "2026-11-30T00:00:00Z"}
+            )
             self.put(key[0], key[1], item)
 
 

@@ -79,17 +79,17 @@ def is_admitted(server: ApiServer, name: str) -> Callable[[], bool]:
 
 VERDICTS = {
     "fits": ("enforce", a_workload(job=SMALL), "Ready", "fits: a GPU needs"),
-    "too-large": ("enforce", a_workload(job=LARGE), "Rejected", "h100-80gb has"),
+    "too-large": ("enforce", a_workload(job=LARGE), "Rejected", "usable of h100-80gb"),
     "only-warned": ("warn", a_workload(job=LARGE), "Ready", "does not fit, admitted all the same"),
     "by-default": ("", a_workload(job=LARGE), "Ready", "does not fit, admitted all the same"),
     "off": ("off", a_workload(job=LARGE), "Ready", "the check is off"),
     "bare-flavor": ("enforce", a_workload(job=LARGE, flavor="bare"), "Ready", "not checked: the pod does not say which GPU it takes"),
-    "states-alone": ("enforce", a_workload(job=LARGE | {"batch": {}}), "Rejected", "h100-80gb has"),
+    "states-alone": ("enforce", a_workload(job=LARGE | {"batch": {}}), "Rejected", "usable of h100-80gb"),
     "undecided": ("enforce", a_workload(job=SMALL | {"batch": {}}), "Ready", "cannot be judged"),
     "unread": ("enforce", a_workload(), "Ready", "not checked"),
     "no-job": ("enforce", a_workload(job={"model": {"preset": "no-such-model"}}), "Ready", "not checked"),
     "no-gpu": ("enforce", a_workload(job=LARGE, gpus=0), "Ready", "no pod asks for a GPU"),
-    "small-card": ("enforce", a_workload(job=MIDDLE, flavor="t4"), "Rejected", "t4-16gb has"),
+    "small-card": ("enforce", a_workload(job=MIDDLE, flavor="t4"), "Rejected", "usable of t4-16gb"),
     "large-card": ("enforce", a_workload(job=MIDDLE), "Ready", "fits: a GPU needs"),
 }
 """Name of a workload -> mode of its check, the workload, and what becomes of it."""
@@ -185,6 +185,18 @@ def test_a_second_replica_takes_over(target: str) -> None:
         server.wait(is_admitted(server, "train"))
         assert server.get(LEASES, "leases", "peakgate-kueue", "peakgate")["spec"]["holderIdentity"] == "two"
     assert server.get(LEASES, "leases", "peakgate-kueue", "peakgate")["spec"]["holderIdentity"] == ""
+
+
+def test_an_api_server_that_comes_back_is_followed_again(target: str) -> None:
+    """The leader cannot renew and steps down; it leads anew, and finds what came meanwhile."""
+    server = a_cluster()
+    with running(server, target) as replica:
+        server.wait(lambda: replica.metrics.leads._value.get() == 1)
+        server.is_down = True
+        server.wait(lambda: replica.metrics.leads._value.get() == 0)
+        server.put(KUEUE, "workloads", a_workload(job=SMALL))
+        server.is_down = False
+        server.wait(is_admitted(server, "train"))
 
 
 def test_without_a_controller_the_queue_waits_until_it_is_released(target: str, tmp_path: Path) -> None:

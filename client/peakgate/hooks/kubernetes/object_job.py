@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from peakgate.hooks.kubernetes.admission import Admission
 from peakgate.hooks.kubernetes.candidates import Candidate
-from peakgate.hooks.kubernetes.facts import Object, mapping_at
-from peakgate.readers.files import GivenFiles
-from peakgate.readers.read import UnreadableError, read_file
-from peakgate.v1.document import DocumentError, parse_job
+from peakgate.hooks.kubernetes.facts import Object, at
+from peakgate.hooks.kubernetes.reading import read_object
 from peakgate.v1.training_job_pb2 import TrainingJob
-
-MODEL_PATHS = ("model.hf_config", "model.profile")
-"""Fields that a launch may fill with the path of a file."""
 
 
 class Unreadable(Exception):  # noqa: N818 - what it is, not an error of anybody
     """An object that does not say what it trains, in words."""
 
 
-def job_of(workload: Object, beside: Sequence[Object] = ()) -> TrainingJob:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectJob:
+    """`is_partial`: a part of the launch is not in the object, so that what is not stated may stand there."""
+
+    job: TrainingJob
+    is_partial: bool = False
+
+
+def job_of(whole: Object, beside: Sequence[Object] = ()) -> ObjectJob:
     """The job that an object's templates say, by the readers; `beside`: objects that it names, such as a runtime. Raises Unreadable."""
-    text = "\n---\n".join(json.dumps(_bare(each), indent=1) for each in (workload, *beside))
-    try:
-        reading = read_file("workload", GivenFiles({"workload": text}))
-    except (UnreadableError, RecursionError, ValueError) as error:
-        raise Unreadable(f"{str(error)[:300]}; state the job in the annotation peakgate.io/spec") from error
-    document = reading.document()
-    for path in MODEL_PATHS:
-        if isinstance(document.get(path), str):
-            raise Unreadable(f"{path} names a file, which is not read here: state its content in the annotation peakgate.io/spec")
-    try:
-        return parse_job(document)
-    except DocumentError as error:
-        raise Unreadable(f"what it states is no job: {str(error)[:300]}") from error
+    kind, name = str(at(whole, "kind") or "object"), str(at(whole, "metadata", "name") or "")
+    read = read_object(Admission(uid="", kind=kind, name=name, object=whole), beside)
+    if read.job is None:
+        raise Unreadable(f"{read.problem or 'it starts nothing'}; state the job in the annotation peakgate.io/spec")
+    return ObjectJob(job=read.job, is_partial=read.is_partial)
 
 
 def on_card(job: TrainingJob, card: Candidate) -> TrainingJob:
@@ -48,8 +44,3 @@ def on_card(job: TrainingJob, card: Candidate) -> TrainingJob:
     if card.memory_bytes:
         fitted.gpu.memory_bytes = card.memory_bytes
     return fitted
-
-
-def _bare(workload: Object) -> dict[str, object]:
-    metadata = {key: value for key, value in mapping_at(workload, "metadata").items() if key not in ("managedFields", "ownerReferences")}
-    return {key: value for key, value in workload.items() if key != "status"} | {"metadata": metadata}

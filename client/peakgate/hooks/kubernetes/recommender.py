@@ -51,7 +51,7 @@ def is_asked(train_job: Object, plugin: str = PLUGIN) -> bool:
 def recommend(train_job: Object, runtimes: Sequence[Object], client: Client) -> Recommendation:
     """Asks Suggest about the TrainJob on its runtime. Raises PeakgateError when the service is away or refuses the job."""
     try:
-        job = job_of(train_job, runtimes)
+        job = job_of(train_job, runtimes).job
     except Unreadable as error:
         return Recommendation(reason=f"nothing is recommended: {error}")
     return recommended(train_job, client.suggest(job))

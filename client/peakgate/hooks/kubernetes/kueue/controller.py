@@ -86,6 +86,8 @@ class Controller:
             watch.stop()
         for thread in self._threads:
             thread.join(JOIN_SECONDS)
+        self._metrics.waiting.set(0)  # another replica counts now
+        self._metrics.oldest.set(0)
 
     @property
     def is_whole(self) -> bool:

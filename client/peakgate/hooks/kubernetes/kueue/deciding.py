@@ -41,13 +41,15 @@ REASONS = (FITS, REJECTS, WOULD_REJECT, TRIED, UNDECIDED, UNREAD, NO_GPUS, RETRI
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """What came of asking. `answer`: for the card that `conclusion` shows; None where nobody answered (`is_away`), or there is nothing to
-    judge, for the reason `problem`. Not `has_gpus`: no pod asks for any. `podsets`: those with GPUs."""
+    judge, for the reason `problem`. Not `has_gpus`: no pod asks for any. `is_partial`: a part of the launch is not in the workload.
+    `podsets`: those with GPUs."""
 
     answer: PredictResponse | None = None
     conclusion: Conclusion | None = None
     problem: str = ""
     is_away: bool = False
     has_gpus: bool = True
+    is_partial: bool = False
     podsets: tuple[str, ...] = ()
 
 
@@ -70,7 +72,7 @@ def decided(check: Check, judged: Judged, retries: int) -> Outcome:
         return Outcome(state=READY, reason=UNREAD, message=f"not checked: {judged.problem}")
     verdict = judged.conclusion.verdict if judged.conclusion is not None else judged.answer.verdict
     if verdict == Verdict.VERDICT_REJECT:
-        return _rejected(check, judged.answer)
+        return _rejected(check, judged.answer, is_partial=judged.is_partial)
     prediction = judged.answer.prediction
     if verdict == Verdict.VERDICT_ADMIT:
         return Outcome(state=READY, reason=FITS, message=_fits(judged.answer), prediction=prediction)
@@ -88,24 +90,24 @@ def _away(retries: int) -> Outcome:
     return Outcome(state=RETRY, reason=RETRIES, message=message, requeue_seconds=seconds)
 
 
-def _rejected(check: Check, answer: PredictResponse) -> Outcome:
+def _rejected(check: Check, answer: PredictResponse, *, is_partial: bool) -> Outcome:
     text = _too_large(answer)
     if answer.try_anyway.granted:
         return Outcome(state=READY, reason=TRIED, message=f"tried all the same: {text}", prediction=answer.prediction)
-    if check.mode is CheckMode.enforce:
+    if is_partial:
+        text = f"a part of the launch is not in the workload, and by what is there {text}"
+    elif check.mode is CheckMode.enforce:
         return Outcome(state=REJECTED, reason=REJECTS, message=text)
     return Outcome(state=READY, reason=WOULD_REJECT, message=f"does not fit, admitted all the same: {text}", prediction=answer.prediction)
 
 
 def _too_large(answer: PredictResponse) -> str:
-    card = answer.capacity.gpu or "the GPU"
-    sizes = f"a GPU needs {gb(answer.peak.bound_bytes)}, {visible(card)} has {gb(answer.capacity.usable_bytes)}"
     change = next((each for each in answer.suggestions if each.fits), None)
     fix = (
         f"; cheapest change: {', '.join(assignments(change)) or change.title} (then {gb(change.bound_bytes)})" if change is not None else ""
     )
     more = f"; more: peakgate explain {answer.prediction.removeprefix('predictions/')}" if answer.prediction else ""
-    return textwrap.shorten(visible(f"{sizes}: {answer.reason}{fix}"), 900, placeholder=" …") + more
+    return textwrap.shorten(visible(f"{answer.reason}{fix}"), 900, placeholder=" …") + more
 
 
 def _fits(answer: PredictResponse) -> str:

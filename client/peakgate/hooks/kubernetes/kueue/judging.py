@@ -48,13 +48,14 @@ class Judge:
             return Judged(has_gpus=False)
         cards, podsets = _together([each for _, each, _ in told]), tuple(name for name, *_ in told)
         try:
-            job = _counted(job_of(workload), [(each, pods) for _, each, pods in told])
+            read = job_of(workload)
         except Unreadable as error:
             return Judged(problem=str(error), podsets=podsets)
         if not cards.candidates or len(cards.candidates) > MOST_CARDS:
             return Judged(problem=cards.doubt or f"it may get more than {MOST_CARDS} kinds of GPU", podsets=podsets)
         try:
-            return replace(self._asked(workload, job, cards), podsets=podsets)
+            job = _counted(read.job, [(each, pods) for _, each, pods in told])
+            return replace(self._asked(workload, job, cards), podsets=podsets, is_partial=read.is_partial)
         except PeakgateError as error:
             return Judged(problem=error.message, is_away=error.code in AWAY, podsets=podsets)
 

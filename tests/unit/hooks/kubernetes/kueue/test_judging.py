@@ -91,6 +91,15 @@ def test_an_error_about_the_job_is_not_an_absence() -> None:
     assert (away.is_away, bad.is_away, bad.problem) == (True, False, "bad field")
 
 
+def test_a_config_that_is_not_at_hand_makes_it_partial() -> None:
+    """What the launch names and nobody here may open."""
+    workload = a_workload(job=SMALL, annotations={})
+    container = workload["spec"]["podSets"][0]["template"]["spec"]["containers"][0]
+    container["command"] = ["torchrun", "--nproc-per-node=1", "train.py", "--model_name_or_path", "gpt2", "--deepspeed", "/config/ds.json"]
+    told = judged(Asked(), workload, {PRODUCT: "Tesla-T4"})
+    assert told.is_partial
+
+
 def test_no_file_of_this_machine_is_opened() -> None:
     """A path that a workload names may be a secret here: its content is never read."""
     told = judged(Asked(), a_workload(job={"model": {"hf_config": "/etc/passwd"}}), {PRODUCT: "Tesla-T4"})
