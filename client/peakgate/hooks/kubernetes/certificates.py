@@ -87,7 +87,6 @@ class LiveCertificate:
 def _server_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.num_tickets = 0  # an API server keeps its connection open, and resumes none
     return context
 
 

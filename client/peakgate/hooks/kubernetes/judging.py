@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,6 +20,9 @@ MOST_CARDS = 8
 
 FRESH_SECONDS = 60.0
 """A prediction that an annotation names was made while this object was created, or for another one that it was copied from."""
+
+REUSED = "REQUEST_ID_REUSED"
+"""Of an object that is reviewed again, when what is known of the cluster has changed meanwhile: it is another job."""
 
 TOO_MANY = "its labels allow more than eight kinds of GPU"
 
@@ -109,7 +113,11 @@ class Jury:
             user=asked.user,
             try_reason=asked.try_reason if is_kept or not asked.request_id else "",
         )
-        return await self.judges.ask(request, may_judge_here=asked.may_judge_here)
+        judgement = await self.judges.ask(request, may_judge_here=asked.may_judge_here)
+        if judgement.reason == REUSED:
+            request.request_id = str(uuid.uuid4())
+            judgement = await self.judges.ask(request, may_judge_here=asked.may_judge_here)
+        return judgement
 
 
 def _on(job: TrainingJob, card: Candidate) -> TrainingJob:

@@ -46,12 +46,13 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """`answer`: None where nobody could judge, with the reason in `problem`. `is_away`: nobody answered at all. `is_brief`: no change was
+    """`answer`: None where nobody could judge, with the words in `problem` and the error's reason. `is_away`: nobody answered at all. `is_brief`: no change was
     looked for that would make the job fit."""
 
     answer: PredictResponse | None = None
     by: str = NOBODY
     problem: str = ""
+    reason: str = ""
     is_away: bool = False
     is_brief: bool = False
 
@@ -136,7 +137,7 @@ class Judges:
             answer = await service.predict(request, self.deadline_seconds)
         except ServiceError as error:
             self._note(error)
-            return Judgement(problem=error.message, is_away=error.code in AWAY)
+            return Judgement(problem=error.message, reason=error.reason, is_away=error.code in AWAY)
         self.breaker.succeeded()
         return Judgement(answer=answer, by=SERVICE, is_brief=True)
 
@@ -146,7 +147,7 @@ class Judges:
         try:
             answer = await beside.predict(PredictRequest(job=request.job, brief=True), self.deadline_seconds)
         except ServiceError as error:
-            return Judgement(problem=error.message, is_away=error.code in AWAY)
+            return Judgement(problem=error.message, reason=error.reason, is_away=error.code in AWAY)
         answer.prediction = ""  # nothing is kept of it
         return Judgement(answer=answer, by=BESIDE, is_brief=True)
 

@@ -1,0 +1,92 @@
+"""What a review does when the cluster is known, when something takes too long, and when something breaks."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+from tests.admission_reviews import H100, T4, TOO_LARGE, a_review, stating
+
+from peakgate.hooks.kubernetes import review as review_module
+from peakgate.hooks.kubernetes.admission import Object
+from peakgate.hooks.kubernetes.facts import Facts, Node
+from peakgate.hooks.kubernetes.review import NoCluster, Reviewer
+
+NAMELESS = json.dumps(a_review(stating("Job", TOO_LARGE, product=""), namespace="enforced-a")).encode()
+LARGE = json.dumps(a_review(stating("Job", TOO_LARGE, product=T4))).encode()
+
+
+def nodes(*products: str) -> tuple[Node, ...]:
+    """One node a product."""
+    return tuple(Node(name=product, labels={"nvidia.com/gpu.product": product}, has={"nvidia.com/gpu": "8"}) for product in products)
+
+
+@pytest.mark.parametrize(
+    ("facts", "want_allowed"),
+    [
+        (Facts(), True),
+        (Facts(nodes=nodes(T4)), False),
+        (Facts(nodes=nodes(T4, H100)), False),
+        (Facts(nodes=nodes(T4), nodes_may_join=True), True),
+        (Facts(nodes=()), True),
+    ],
+    ids=["nodes are not looked at", "one kind", "two kinds, none fits", "others may join", "no node"],
+)
+async def test_a_job_without_a_selector_is_denied_when_no_node_holds_it(reviewer: Reviewer, facts: Facts, *, want_allowed: bool) -> None:
+    """And only when none ever will."""
+    reviewer.facts = lambda: facts
+    response = json.loads(await reviewer.validate(NAMELESS))["response"]
+    assert response["allowed"] is want_allowed
+    assert want_allowed is ("warnings" in response)
+
+
+async def test_an_object_that_takes_too_long_to_read_is_allowed(reviewer: Reviewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the deadline, with the warning that it was not checked."""
+    monkeypatch.setattr(review_module, "read_object", lambda *_: time.sleep(1.0))
+    reviewer.deadline_seconds = 0.2
+    with ThreadPoolExecutor(1) as reviewer.executor:
+        began = time.monotonic()
+        response = json.loads(await reviewer.validate(LARGE))["response"]
+        assert time.monotonic() - began < 0.8
+    assert (response["allowed"], len(response["warnings"])) == (True, 1)
+    assert "not checked" in response["warnings"][0]
+    assert response["auditAnnotations"]["outcome"] == "unchecked"
+
+
+async def test_a_fault_of_our_own_admits_and_is_told(reviewer: Reviewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it is."""
+    said: list[str] = []
+    monkeypatch.setattr(review_module, "read_object", lambda *_: 1 // 0)
+    reviewer.tell = lambda level, text: said.append(f"{level}: {text}")
+    response = json.loads(await reviewer.validate(LARGE))["response"]
+    assert response["allowed"] is True
+    assert "not checked" in response["warnings"][0]
+    assert said == ["error: fault in the webhook, admitted unchecked: ZeroDivisionError: integer division or modulo by zero"]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled(NoCluster):
+    """A cluster whose namespaces wish for something."""
+
+    wish: str = ""
+
+    async def named_by(self, workload: Object) -> Sequence[Object]:
+        """Nothing."""
+        return await NoCluster.named_by(self, workload)
+
+    async def modes_of(self, namespace: str) -> Sequence[str]:
+        """The wish."""
+        return [self.wish]
+
+
+@pytest.mark.parametrize(("wish", "want_allowed"), [("enforce", False), ("off", True), ("", True)])
+async def test_the_label_of_a_namespace_makes_it_stricter(reviewer: Reviewer, wish: str, *, want_allowed: bool) -> None:
+    """As that of a workload does."""
+    reviewer.cluster = Labelled(wish)
+    response = json.loads(await reviewer.validate(LARGE))["response"]
+    assert response["allowed"] is want_allowed
+    assert want_allowed is ("warnings" in response)
