@@ -80,7 +80,7 @@ class ApiServer:
         status = self.get(KUEUE, "workloads", workload, namespace)["status"]
         return next(each for each in status["admissionChecks"] if each["name"] == check)
 
-    def wait(self, told: Any, seconds: float = 8.0) -> None:
+    def wait(self, told: Any, seconds: float = 30.0) -> None:
         """Until something holds; fails when it does not in time."""
         until = time.monotonic() + seconds
         while not told():

@@ -237,6 +237,7 @@ def test_a_service_that_is_away_holds_nobody_up_for_ever(counts: bool) -> None:
     server.put(KUEUE, "workloads", a_workload(job=SMALL))
     with deciding(server, lambda _: Judged(is_away=True, problem="away")) as metrics:
         server.wait(is_admitted(server, "train"))
+        server.wait(lambda: metrics.decisions.labels("unchecked")._value.get() == 1)
         assert metrics.decisions.labels("retry")._value.get() == MOST_RETRIES
     told = [
         each["status"]["admissionChecks"][0]
@@ -257,7 +258,7 @@ def test_a_fault_of_its_own_holds_nobody_up() -> None:
 
     with deciding(server, judge) as metrics:
         server.wait(is_admitted(server, "train"))
-        assert metrics.decisions.labels("fault")._value.get() == 1
+        server.wait(lambda: metrics.decisions.labels("fault")._value.get() == 1)
     assert server.state("train")["message"].startswith("not checked: the controller has a fault")
 
 
