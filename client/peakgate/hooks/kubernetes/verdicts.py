@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from peakgate.hooks.kubernetes.admission import Answer
 from peakgate.hooks.kubernetes.judging import Judged
 from peakgate.hooks.kubernetes.rules import TOLD, Mode
-from peakgate.hooks.slurm.admitting import is_granted
 from peakgate.hooks.slurm.asking import BESIDE
 from peakgate.hooks.slurm.message import MARK, Told, lines_of, plain, shown
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
@@ -110,7 +109,7 @@ def _excuse(case: Case, answer: PredictResponse) -> str:
     """What admits a job that does not fit; empty: nothing."""
     if case.wishes.override and case.wishes.may_override:
         return OVERRIDDEN
-    if case.wishes.try_reason and is_granted(answer):
+    if case.wishes.try_reason and answer.try_anyway.granted:
         return TRIED
     return PARTLY if case.is_partial else ""
 

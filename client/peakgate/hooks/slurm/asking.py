@@ -46,8 +46,8 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """`answer`: None where nobody could judge, with the words in `problem` and the error's reason. `is_away`: nobody answered at all. `is_brief`: no change was
-    looked for that would make the job fit."""
+    """`answer`: None where nobody could judge; `problem` says why in words, `reason` is the error's own. `is_away`: nobody answered at all.
+    `is_brief`: no change was looked for that would make the job fit."""
 
     answer: PredictResponse | None = None
     by: str = NOBODY

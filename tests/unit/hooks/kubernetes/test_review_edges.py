@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
-from tests.admission_reviews import H100, T4, TOO_LARGE, a_review, stating
+from tests.admission_reviews import T4, TOO_LARGE, a_review, stating
 
 from peakgate.hooks.kubernetes import review as review_module
 from peakgate.hooks.kubernetes.admission import Object
 from peakgate.hooks.kubernetes.facts import Facts, Node
 from peakgate.hooks.kubernetes.review import NoCluster, Reviewer
 
+V100 = "Tesla-V100-SXM2-16GB"
 NAMELESS = json.dumps(a_review(stating("Job", TOO_LARGE, product=""), namespace="enforced-a")).encode()
 LARGE = json.dumps(a_review(stating("Job", TOO_LARGE, product=T4))).encode()
 
@@ -30,7 +31,7 @@ def nodes(*products: str) -> tuple[Node, ...]:
     [
         (Facts(), True),
         (Facts(nodes=nodes(T4)), False),
-        (Facts(nodes=nodes(T4, H100)), False),
+        (Facts(nodes=nodes(T4, V100)), False),
         (Facts(nodes=nodes(T4), nodes_may_join=True), True),
         (Facts(nodes=()), True),
     ],
