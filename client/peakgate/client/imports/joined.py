@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from peakgate.client.errors import InputError
+from peakgate.v1.names import full_name
 
-PREFIX = "predictions/"
 IN_COMMENT = re.compile(r"\bpeakgate=([^\s;,|\"']+)")
 UNCHECKED = "unchecked"
 
@@ -18,11 +18,6 @@ def prediction_of_comment(*comments: str) -> str:
         if found:
             return "" if found[1] == UNCHECKED else full_name(found[1])
     return ""
-
-
-def full_name(name: str) -> str:
-    """`predictions/<id>`, also for the bare id, which a Kubernetes label has to be."""
-    return name if name.startswith(PREFIX) else PREFIX + name
 
 
 def read_mapping(text: str, *, where: str) -> dict[str, str]:

@@ -12,10 +12,10 @@ from peakgate.hooks.slurm.rules import TOLD, Mode, Override, Treatment, WithoutA
 from peakgate.hooks.slurm.steering import Steering
 from peakgate.hooks.slurm.wire import ACCESS, GRES, NOTHING, UNCHECKED, Reply
 from peakgate.hooks.slurm.wishes import Wishes
+from peakgate.v1.names import bare_id
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 
 ADMITTED, REFUSED, WOULD_REFUSE = "admitted", "refused", "would_refuse"
-PREFIX = "predictions/"
 TRY = "try"
 UNSERVED = "judged without the service, not recorded"
 TRY_WITH = "to try it anyway: #PEAKGATE try=REASON"
@@ -66,7 +66,7 @@ def outcome_of(case: Case) -> Outcome:
 
 def stamp_of(answer: PredictResponse) -> str:
     """The id that the service knows the prediction by; what it does not know counts as unchecked."""
-    return answer.prediction.removeprefix(PREFIX) or UNCHECKED
+    return bare_id(answer.prediction) or UNCHECKED
 
 
 def _rejected(case: Case, answer: PredictResponse) -> Outcome:
