@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from peakgate.client.doctor.check import Check, State
 from peakgate.hooks.slurm.doctor.site import Site
-from peakgate.hooks.slurm.nodes import fields_of
+from peakgate.hooks.slurm.records import fields_of
 from peakgate.hooks.slurm.submission import submission_of
 
 STAMP, UNCHECKED = "peakgate=", "peakgate=unchecked"
