@@ -11,7 +11,7 @@ from statistics import median
 from peakgate.client.render import plots
 from peakgate.client.render.audit_words import counted, percent, signed_gb
 from peakgate.client.render.plots import RIGHT, WIDTH, Axis, axis_of
-from peakgate.client.render.units import GB
+from peakgate.client.render.units import GB, utc
 from peakgate.v1.calibration_report_pb2 import AuditDay, AuditPoint, CalibrationAudit, ReportCalibrationResponse
 
 MOST_BARS = 40
@@ -246,7 +246,7 @@ def _alarm_marks(report: ReportCalibrationResponse, x: Axis, y: Axis, first: int
     marks = []
     for alarm in report.alarms:
         place = x.at((alarm.alarm_time.seconds - first) / DAY_SECONDS - 0.5)
-        when = f"{alarm.alarm_time.ToDatetime():%Y-%m-%d %H:%M} UTC: {alarm.note or 'a level moved'}"
+        when = f"{utc(alarm.alarm_time)}: {alarm.note or 'a level moved'}"
         marks.append(plots.rule(place, y.start, place, y.end, "alarm", when))
     return marks
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
 from peakgate.client.render.units import gb
 from peakgate.hooks.slurm.report import LISTED, Judged, counts
@@ -29,7 +30,7 @@ def print_report(console: Console, judged: Sequence[Judged]) -> None:
 
 
 def _table(judged: Sequence[Judged]) -> Table:
-    table = Table(*HEADS, box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table(*HEADS)
     for each in judged:
         sizes = (each.bound_bytes, each.usable_bytes, each.observed_bytes)
         words = (each.time[:19], each.user, each.job_name, each.partition)
