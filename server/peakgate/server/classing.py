@@ -15,14 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from peakgate.calibration.gate import FULL_CARD_RATIO
+from peakgate.calibration.observation import EXCLUSIVE_CARD_RATIO
 from peakgate.server.gpu_figures import GpuFigures
 from peakgate.server.store.records import HELPER
-
-FULL_CARD_RATIO = 0.985
-"""From here on the allocator had filled the card with its cache: the peak says nothing about the need of a job that went on."""
-
-EXCLUSIVE_CARD_RATIO = 0.9
-"""An out-of-memory with at least this much of the card in use was the job's own: then it needs the whole card or more."""
 
 SECOND_STEP = 2
 """The first optimizer step makes the states that the second one meets, so that only the second step has the whole peak."""
