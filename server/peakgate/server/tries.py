@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from peakgate.server.answer import pack, unpack
-from peakgate.server.clock import MICROSECONDS, Clock, to_timestamp
+from peakgate.server.clock import DAY_US, MICROSECONDS, Clock, to_timestamp
 from peakgate.server.errors import PeakgateError
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
@@ -22,8 +22,6 @@ from peakgate.server.store.base import Store
 from peakgate.server.store.records import REQUEST_CHARACTERS, PredictionRow, Spent, StoredPrediction
 from peakgate.v1.prediction_pb2 import PredictResponse, TryAnyway
 from peakgate.v1.prediction_service_pb2 import Try
-
-DAY_US = 24 * 3600 * MICROSECONDS
 
 GRANTED, SPENT, AWAY = "granted", "spent", "away"
 

@@ -9,9 +9,10 @@ import pytest
 from tests.integration.service.rows import an_observation
 from tests.unit.server.stored import a_prediction
 
+from peakgate.server.clock import DAY_US
 from peakgate.server.predictor import new_name
 from peakgate.server.store.records import REQUEST_CHARACTERS, ObservationRow, Spent, StoredPrediction, TryRow
-from peakgate.server.tries import DAY_US, granted, name_of_request, outcome_of, try_message, used_up
+from peakgate.server.tries import granted, name_of_request, outcome_of, try_message, used_up
 
 NAME = "predictions/0"
 MINUTE_US = 60_000_000
