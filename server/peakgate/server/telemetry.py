@@ -20,7 +20,7 @@ from peakgate.server.metrics import Metrics
 from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.peak_writer import PeakWriter
 from peakgate.server.store.base import Store
-from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, EventRow, NodeCardRow, PeakRow, PhasePeakRow
+from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, CardPlace, EventRow, NodeCardRow, PeakRow, PhasePeakRow
 from peakgate.v1 import telemetry_service_pb2 as pb
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceServicer
 
@@ -69,7 +69,7 @@ class TelemetryService(TelemetryServiceServicer):
         """What cards the nodes have, as far as jobs ran on them."""
         size, kind = page_size(request.page_size), f"cards/{request.cluster}"
         after = read_token(kind, request.page_token, places=(str, str, str, int))
-        place = cast("tuple[str, str, str, int] | None", after)
+        place = cast("CardPlace | None", after)
         rows = await asyncio.to_thread(self._store.node_cards, limit=size + 1, after=place, cluster=request.cluster)
         last = rows[size - 1] if len(rows) > size else None
         token = make_token(kind, last.cluster, last.node, last.gpu_name, last.total_bytes) if last is not None else ""

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, case, func, select
 
 from peakgate.server.store.audit_records import AlarmRow, AuditCounts, AuditRow, AuditWindow
+from peakgate.server.store.records import ALARM
 from peakgate.server.store.tables import calibrations, observations, predictions, tries
 
 ROWS_AT_ONCE = 1000
@@ -88,7 +89,7 @@ class SqlAudit:
         """Drift alarms, the oldest first."""
         table = calibrations.c
         within = and_(table.created_us >= self._window.since_us, table.created_us < self._window.until_us)
-        query = select(table.created_us, table.version, table.note).where(table.kind == "alarm", within)
+        query = select(table.created_us, table.version, table.note).where(table.kind == ALARM, within)
         rows = self._all(query.order_by(table.sequence.desc()).limit(ALARMS_LISTED))
         return [AlarmRow(created_us=created_us, version=version, note=note) for created_us, version, note in reversed(rows)]
 
