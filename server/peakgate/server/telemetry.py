@@ -13,7 +13,7 @@ import grpc
 from peakgate.server.audit import AuditQueue
 from peakgate.server.clock import Clock, from_timestamp, to_timestamp
 from peakgate.server.errors import PeakgateError, field_error
-from peakgate.server.intake import LATEST_SECONDS, LONGEST_TEXT, Refusal, accept, phases_of
+from peakgate.server.intake import LONGEST_TEXT, Refusal, accept, phases_of
 from peakgate.server.learning import Learner
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
@@ -23,6 +23,7 @@ from peakgate.server.store.base import Store
 from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, CardPlace, EventRow, NodeCardRow, PeakRow, PhasePeakRow
 from peakgate.v1 import telemetry_service_pb2 as pb
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceServicer
+from peakgate.v1.times import LATEST_SECONDS
 
 LARGEST_BATCH_ROWS = 256
 """Rows of one batch: some 64 KB, one transaction of a few milliseconds."""
