@@ -15,10 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from peakgate.calibration.gate import FULL_CARD_RATIO
+from peakgate.calibration.gate import CARD_FULL, FULL_CARD_RATIO
 from peakgate.calibration.observation import EXCLUSIVE_CARD_RATIO
 from peakgate.server.gpu_figures import GpuFigures
 from peakgate.server.store.records import HELPER
+
+OUT_OF_MEMORY = "OUT_OF_MEMORY"
+"""The reason word of an attempt that ran out of the GPU's memory."""
 
 SECOND_STEP = 2
 """The first optimizer step makes the states that the second one meets, so that only the second step has the whole peak."""
@@ -100,7 +103,7 @@ RULES: tuple[Rule, ...] = (
         message="the figure is shared: by MPS with other jobs, or by several trainings under one prediction",
     ),
     Rule(
-        reason="OUT_OF_MEMORY",
+        reason=OUT_OF_MEMORY,
         kind=Kind.LOWER,
         applies=lambda seen: seen.has_oom,
         message="the GPU ran out of memory: the request that failed never became a peak",
@@ -159,7 +162,7 @@ RULES: tuple[Rule, ...] = (
         keeps_confidence=True,
     ),
     Rule(
-        reason="CARD_FULL",
+        reason=CARD_FULL,
         kind=Kind.DROPPED,
         applies=lambda seen: _is_full(seen.worst) and not seen.worst.has_helper,
         message="the allocator had filled the card with its cache, so the peak is not the need",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from peakgate.server.answer import pack, unpack
+from peakgate.server.classing import OUT_OF_MEMORY
 from peakgate.server.clock import DAY_US, MICROSECONDS, Clock, to_timestamp
 from peakgate.server.errors import PeakgateError
 from peakgate.server.logs import Logger
@@ -148,7 +149,7 @@ def try_message(stored: StoredPrediction) -> Try | None:
 def outcome_of(stored: StoredPrediction) -> str:
     """What came of a job that ran: oom, fitted, or unknown while nobody has seen enough of it."""
     rows = stored.observations
-    if stored.state == "oom" or any(row.reason == "OUT_OF_MEMORY" for row in rows):
+    if stored.state == "oom" or any(row.reason == OUT_OF_MEMORY for row in rows):
         return "oom"
     has_fitted = any(row.upper_bytes is not None for row in rows)
     has_ended_well = stored.state == "finished" and bool(rows) and not any(row.reason in UNSEEN_ENDS for row in rows)

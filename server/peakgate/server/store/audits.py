@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, case, func, select
 
+from peakgate.calibration.gate import USER_QUARANTINED
 from peakgate.server.store.audit_records import AlarmRow, AuditCounts, AuditRow, AuditWindow
 from peakgate.server.store.records import ALARM
 from peakgate.server.store.tables import calibrations, observations, predictions, tries
@@ -17,7 +18,6 @@ ROWS_AT_ONCE = 1000
 ALARMS_LISTED = 500
 """Newest drift alarms of a report."""
 
-QUARANTINED = "USER_QUARANTINED"
 REJECTED = "REJECT"
 
 _Column: TypeAlias = "ColumnElement[Any]"
@@ -82,7 +82,7 @@ class SqlAudit:
 
     def quarantined(self) -> Iterator[tuple[str, str]]:
         """(group, what the calibration was told) of every attempt that was kept out as its user's."""
-        query = self._ended(predictions.c.group_name, observations.c.body).where(observations.c.reason == QUARANTINED)
+        query = self._ended(predictions.c.group_name, observations.c.body).where(observations.c.reason == USER_QUARANTINED)
         yield from ((group, body) for group, body in self._streamed(query.where(observations.c.learned == 0)))
 
     def alarms(self) -> list[AlarmRow]:
