@@ -83,7 +83,7 @@ def report(
 
     from peakgate.client.connect import open_client, require_store
     from peakgate.client.errors import InputError
-    from peakgate.client.imports.window import window
+    from peakgate.client.imports.window import moment
     from peakgate.client.output import human_console, write_json
     from peakgate.hooks.slurm.journal import decisions
     from peakgate.hooks.slurm.report import judged_since, report_as_dict
@@ -91,7 +91,7 @@ def report(
     from peakgate.hooks.slurm.stored import stored_lines
 
     require_store(server, db)
-    start, _ = window(since, "0s", step_seconds=1, now=time.time())
+    start = moment(since, now=time.time())
     try:
         found = list(decisions(journal))
     except OSError as error:

@@ -9,6 +9,7 @@ from peakgate.v1.names import full_name
 
 IN_COMMENT = re.compile(r"\bpeakgate=([^\s;,|\"']+)")
 UNCHECKED = "unchecked"
+"""What a gate writes in place of an id where it had no prediction."""
 
 
 def prediction_of_comment(*comments: str) -> str:

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from peakgate.client.imports.joined import UNCHECKED
 from peakgate.hooks.slurm.asking import Judges
 from peakgate.hooks.slurm.attached import Attached, AttachedError, attached_job, is_of
 from peakgate.hooks.slurm.cache import Cache
 from peakgate.hooks.slurm.reading import Read, read_submission, request_flags
 from peakgate.hooks.slurm.submission import Submission
-from peakgate.hooks.slurm.wire import MODIFY, UNCHECKED, Request
+from peakgate.hooks.slurm.wire import MODIFY, Request
 from peakgate.v1.names import full_name
 from peakgate.v1.prediction_service_pb2 import GetPredictionResponse
 from peakgate.v1.training_job_pb2 import TrainingJob

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from peakgate.client.imports.joined import UNCHECKED
 from peakgate.hooks.slurm.advising import Advisers
 from peakgate.hooks.slurm.asking import STORED, Judgement, Judges
 from peakgate.hooks.slurm.attached import Attached, read_attached
@@ -23,7 +24,7 @@ from peakgate.hooks.slurm.rules import TOLD, Mode, Rules, Treatment, Who
 from peakgate.hooks.slurm.steering import Steering, steering_of
 from peakgate.hooks.slurm.submission import Submission, submission_of
 from peakgate.hooks.slurm.verdicts import Case, Outcome, outcome_of
-from peakgate.hooks.slurm.wire import MODIFY, UNCHECKED, Reply, Request, WireError, parse_request
+from peakgate.hooks.slurm.wire import MODIFY, Reply, Request, WireError, parse_request
 from peakgate.hooks.slurm.wishes import Wishes, read_wishes
 from peakgate.v1.names import bare_id
 from peakgate.v1.prediction_pb2 import Verdict

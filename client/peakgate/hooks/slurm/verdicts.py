@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from peakgate.client.imports.joined import UNCHECKED
 from peakgate.hooks.slurm.asking import BESIDE, Judgement
 from peakgate.hooks.slurm.message import REFUSED as NOW_REFUSED
 from peakgate.hooks.slurm.message import Told, lines_of, plain, shown
 from peakgate.hooks.slurm.rules import TOLD, Mode, Override, Treatment, WithoutAnswer
 from peakgate.hooks.slurm.steering import Steering
-from peakgate.hooks.slurm.wire import ACCESS, GRES, NOTHING, UNCHECKED, Reply
+from peakgate.hooks.slurm.wire import ACCESS, GRES, NOTHING, Reply
 from peakgate.hooks.slurm.wishes import Wishes
 from peakgate.v1.names import bare_id
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
