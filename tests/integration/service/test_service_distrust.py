@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.integration.service.rows import predicted
-from tests.integration.service.test_service_margin import a_batch, a_peak
+from tests.integration.service.telling import a_batch, a_peak
 
 from peakgate.calibration.node import NodeView
 from peakgate.calibration.trust import AGENTS_SILENT, CLAMPED_TOO_OFTEN

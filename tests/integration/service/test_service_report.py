@@ -16,7 +16,7 @@ import grpc
 import pytest
 from tests.databases import KINDS, Database
 from tests.integration.service.rows import an_observation, predicted
-from tests.integration.service.test_service_margin import GPU, TOTAL_BYTES, a_batch, a_peak, an_end
+from tests.integration.service.telling import GPU, TOTAL_BYTES, a_batch, a_peak, an_end
 from tests.unit.server.attempts import SUBJECT
 
 from peakgate.calibration import Observation

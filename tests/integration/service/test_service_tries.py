@@ -11,7 +11,7 @@ import grpc
 import pytest
 from tests.databases import Database
 from tests.integration.service.conftest import StartService
-from tests.integration.service.test_service_margin import a_batch, a_peak, an_end
+from tests.integration.service.telling import a_batch, a_peak, an_end
 
 from peakgate.server.clock import DAY_US
 from peakgate.server.errors import PeakgateError
