@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from peakgate.client.render import audit_words as words
-from peakgate.client.render.audit_plots import Figure, figures
+from peakgate.client.render.audit_figure import Figure
+from peakgate.client.render.audit_plots import figures
 from peakgate.client.render.page import STYLE
 from peakgate.client.render.text import escape_html as escape
 from peakgate.client.render.units import utc
