@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import structlog.testing
-import yaml
 from tests.bench import ingest, sustained
 from tests.bench.accuracy import answered_rows, traced_sets
+from tests.bench.bounds import BOUNDS, suite_bar
 from tests.bench.coldstart import cold_start_seconds
 from tests.bench.helping import helper_step_seconds
 from tests.bench.load import Options, Seen
@@ -25,8 +25,6 @@ from tests.postgres import Cluster
 
 from peakgate.server.store.sql import open_store
 
-BOUNDS = yaml.safe_load((Path(__file__).parent / "bounds.yaml").read_text())
-
 
 def least(name: str) -> float:
     """The bar of a figure that is to be high, with the same room."""
@@ -36,48 +34,43 @@ def least(name: str) -> float:
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
 
-def bar(name: str) -> float:
-    """The bar with the room that the suite gives it."""
-    return float(BOUNDS[name]["bar"]) * float(BOUNDS["suite_factor"])
-
-
 def test_a_prediction_costs_so_many_empty_calls(tmp_path: Path) -> None:
     """Server CPU of a Predict over an empty echo stays within the bars, for a job seen before and for one never seen."""
-    bars = {kind: bar(f"{kind}_predict_ratio") for kind in ("warm", "fresh")}
+    bars = {kind: suite_bar(f"{kind}_predict_ratio") for kind in ("warm", "fresh")}
     found = measure_overhead(tmp_path, rounds=3, calls=1200, fresh_calls=100)
     assert {kind: found.ratio(kind) <= limit for kind, limit in bars.items()} == {"warm": True, "fresh": True}, report(found, bars)
 
 
 def test_the_command_starts_fast() -> None:
     """`peakgate predict FILE` without a server answers within the bar."""
-    assert cold_start_seconds(EXAMPLES[0]) <= bar("cold_start_seconds")
+    assert cold_start_seconds(EXAMPLES[0]) <= suite_bar("cold_start_seconds")
 
 
 def test_a_new_shape_is_evaluated_and_a_new_structure_is_walked() -> None:
     """CPU time of `memory.predict` for one GPU; that of a structure beside that of a shape, as a ratio of one run."""
     shape, structure = new_shape_seconds(PLAIN), new_structure_seconds(PLAIN)
-    assert shape <= bar("new_shape_seconds")
-    assert structure / shape <= bar("structure_over_shape_ratio")
+    assert shape <= suite_bar("new_shape_seconds")
+    assert structure / shape <= suite_bar("structure_over_shape_ratio")
 
 
 def test_a_replay_of_an_8b_step_is_fast() -> None:
     """The plain one, and the one that searches the smallest card."""
     plain, whole = replay_seconds(PLAIN)
-    assert plain <= bar("plain_replay_seconds")
-    assert whole <= bar("bisected_replay_seconds")
+    assert plain <= suite_bar("plain_replay_seconds")
+    assert whole <= suite_bar("bisected_replay_seconds")
 
 
 def test_fifty_thousand_plans_are_evaluated_at_once() -> None:
     """Worst rank and step time of each, CPU time."""
     plans, seconds = plans_seconds()
     assert plans >= 50_000
-    assert seconds * 50_000 / plans <= bar("fifty_thousand_plans_seconds")
+    assert seconds * 50_000 / plans <= suite_bar("fifty_thousand_plans_seconds")
 
 
 def test_a_rejected_job_is_told_what_to_change_in_time() -> None:
     """CPU time of the whole answer, by a service that has seen such a job; one that has not takes longer."""
     warm, cold = answer_seconds(ROOT / "examples" / "gpt2-xl-oom.yaml")
-    assert warm <= bar("rejected_predict_seconds")
+    assert warm <= suite_bar("rejected_predict_seconds")
     assert warm < cold
 
 
@@ -88,17 +81,17 @@ def test_a_search_takes_little_memory() -> None:
 
 def test_a_launch_is_read_at_once() -> None:
     """The slowest case of any format."""
-    assert max(seconds for _, _, seconds in slowest_cases()) <= bar("reading_seconds")
+    assert max(seconds for _, _, seconds in slowest_cases()) <= suite_bar("reading_seconds")
 
 
 def test_a_step_costs_a_training_microseconds() -> None:
     """Three phases, seven readings, no datagram."""
-    assert helper_step_seconds() <= bar("helper_step_seconds")
+    assert helper_step_seconds() <= suite_bar("helper_step_seconds")
 
 
 def test_a_history_is_replayed_in_time() -> None:
     """A tenth of the history that the bar is about."""
-    assert simulation_seconds(ATTEMPTS // 10) <= bar("simulation_seconds") / 10
+    assert simulation_seconds(ATTEMPTS // 10) <= suite_bar("simulation_seconds") / 10
 
 
 def test_watching_a_node_costs_next_to_nothing(tmp_path: Path) -> None:
@@ -106,7 +99,7 @@ def test_watching_a_node_costs_next_to_nothing(tmp_path: Path) -> None:
     if shutil.which("cc") is None:
         pytest.skip("no C compiler for the simulated NVML (Debian: gcc libc6-dev)")
     with structlog.testing.capture_logs():
-        assert sampler_cost(tmp_path, 120.0).core_ratio <= bar("sampler_core_ratio")
+        assert sampler_cost(tmp_path, 120.0).core_ratio <= suite_bar("sampler_core_ratio")
     warm, end = resident_mib(tmp_path, 900.0)
     assert end <= float(BOUNDS["agent_resident_mib"]["bar"])
     assert end - warm <= float(BOUNDS["agent_resident_growth_mib"]["bar"])

@@ -8,8 +8,12 @@ from peakgate.client.imports.job import FLAGS as IMPORT_FLAGS
 from peakgate.client.imports.prometheus import SOURCE as PROMETHEUS
 from peakgate.client.imports.sacct import SOURCE as SLURM
 from peakgate.client.imports.slurm_words import EVENT_OF_STATE
+from peakgate.server.classing import OUT_OF_MEMORY
+from peakgate.server.observe import REASONS
+from peakgate.server.simulation.history import CAME_TO_ITS_END
 from peakgate.server.store.events import HEAVIEST_FIRST
 from peakgate.server.store.records import EVENTS, FLAGS, IMPORTED, SOURCES, TERMINAL_EVENTS
+from peakgate.server.tries import UNSEEN_ENDS
 
 
 def test_every_source_is_known() -> None:
@@ -27,3 +31,8 @@ def test_every_end_is_known() -> None:
     """A state of Slurm is an end that the service knows, and of each two events of a job it knows which one counts."""
     assert set(EVENT_OF_STATE.values()) <= set(TERMINAL_EVENTS)
     assert sorted(HEAVIEST_FIRST) == sorted(EVENTS)
+
+
+def test_every_reason_that_is_looked_for_is_given() -> None:
+    """Who asks why an observation is no exact one knows the words of the rules."""
+    assert {*UNSEEN_ENDS, *CAME_TO_ITS_END, OUT_OF_MEMORY} <= set(REASONS)

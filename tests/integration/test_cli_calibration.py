@@ -14,7 +14,7 @@ import grpc
 import pytest
 import yaml
 from tests.integration.cli import EXAMPLES, Done, peakgate
-from tests.integration.service.test_service_margin import a_batch, a_peak
+from tests.integration.service.telling import a_batch, a_peak
 
 from peakgate.server.embedded import open_embedded
 from peakgate.v1 import prediction_service_pb2 as pb

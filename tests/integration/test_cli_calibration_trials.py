@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 from tests.integration.cli import peakgate
-from tests.integration.service.test_service_margin import a_batch, a_peak
+from tests.integration.service.telling import a_batch, a_peak
 from tests.integration.test_cli_calibration import JOB, observed, run
 
 from peakgate.v1 import prediction_service_pb2 as pb

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import grpc
 
-from peakgate.client.calling import called
+from peakgate.client.calling import LARGEST_PAGE, called, paged
 from peakgate.v1.calibration_report_pb2 import ReportCalibrationRequest, ReportCalibrationResponse
 from peakgate.v1.calibration_service_pb2 import (
     Calibration,
@@ -31,8 +31,6 @@ from peakgate.v1.calibration_simulation_pb2 import (
 )
 from peakgate.v1.times import timestamp
 
-LARGEST_PAGE = 1000
-
 REPORT_TIMEOUT_SECONDS = 120.0
 """An audit reads every attempt of its time: 100,000 take some seconds."""
 
@@ -52,17 +50,13 @@ class Calibrations:
 
     def versions(self, *, limit: int, chosen_only: bool) -> list[Calibration]:
         """The newest versions, at most `limit`; `chosen_only`: those in use, and those that are kept for a reason."""
-        versions: list[Calibration] = []
-        token = ""
-        while len(versions) < limit:
-            size = min(limit - len(versions), LARGEST_PAGE)
+
+        def page(size: int, token: str) -> tuple[Sequence[Calibration], str]:
             request = ListCalibrationsRequest(page_size=size, page_token=token, chosen_only=chosen_only)
-            page = called(lambda: self._stub.ListCalibrations(request, timeout=self._timeout_seconds))  # noqa: B023 - called at once
-            versions.extend(page.calibrations)
-            token = page.next_page_token
-            if not token:
-                break
-        return versions
+            answer = called(lambda: self._stub.ListCalibrations(request, timeout=self._timeout_seconds))
+            return answer.calibrations, answer.next_page_token
+
+        return paged(page, limit=limit)
 
     def version(self, name: str = "") -> Calibration:
         """One version; without a name the active one."""
@@ -90,17 +84,13 @@ class Calibrations:
 
     def quarantine(self, *, limit: int, group: str = "", reason: str = "") -> list[QuarantinedObservation]:
         """The newest observations that were kept out, at most `limit`: of a group, with a reason word, where one is named."""
-        found: list[QuarantinedObservation] = []
-        token = ""
-        while len(found) < limit:
-            size = min(limit - len(found), LARGEST_PAGE)
+
+        def page(size: int, token: str) -> tuple[Sequence[QuarantinedObservation], str]:
             request = ListQuarantineRequest(page_size=size, page_token=token, group=group, reason=reason)
-            page = called(lambda: self._stub.ListQuarantine(request, timeout=self._timeout_seconds))  # noqa: B023 - called at once
-            found.extend(page.observations)
-            token = page.next_page_token
-            if not token:
-                break
-        return found
+            answer = called(lambda: self._stub.ListQuarantine(request, timeout=self._timeout_seconds))
+            return answer.observations, answer.next_page_token
+
+        return paged(page, limit=limit)
 
     def release(self, request: ReleaseObservationRequest) -> ReleaseObservationResponse:
         """Lets an observation that was kept out be learned."""
@@ -116,7 +106,7 @@ class Calibrations:
 
     def export_history(self, *, since_seconds: float = 0) -> Iterator[PastAttempt]:
         """The service's own history, oldest end first."""
-        request = ExportHistoryRequest(page_size=1000, since_time=timestamp(since_seconds))
+        request = ExportHistoryRequest(page_size=LARGEST_PAGE, since_time=timestamp(since_seconds))
         while True:
             page = called(lambda: self._stub.ExportHistory(request, timeout=self._timeout_seconds))
             yield from page.attempts

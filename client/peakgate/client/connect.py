@@ -22,7 +22,7 @@ from typing import TypeAlias
 import grpc
 
 from peakgate.client.calibrations import Calibrations
-from peakgate.client.calling import called as _called
+from peakgate.client.calling import called, paged
 from peakgate.client.errors import InputError, PeakgateError, ServiceError
 from peakgate.v1.callers import GRPC, user_agent
 from peakgate.v1.catalog_service_pb2 import (
@@ -136,12 +136,12 @@ class Client:
         """The service's answer to one job. A `request_id` of the caller's own makes the same call of another process the same request."""
         request = _predict_request(job, brief=brief, validate_only=validate_only, asker=asker)
         request.request_id = request_id or request.request_id
-        return _called(lambda: self._predictions.Predict(request, timeout=self._predict_timeout_seconds))
+        return called(lambda: self._predictions.Predict(request, timeout=self._predict_timeout_seconds))
 
     def explain(self, job: TrainingJob) -> PredictResponse:
         """The answer with reserved and required bytes from a replay of every allocation; nothing is stored."""
         request = PredictRequest(job=job, replay=True)
-        return _called(lambda: self._predictions.Predict(request, timeout=self._call_timeout_seconds))
+        return called(lambda: self._predictions.Predict(request, timeout=self._call_timeout_seconds))
 
     def predict_each(self, jobs: Iterable[TrainingJob | PeakgateError], *, brief: bool = False, asker: Asker = NOBODY) -> Iterator[Outcome]:
         """Answers in the order of `jobs`, with several calls in flight; an error in a job's place is passed through.
@@ -195,63 +195,56 @@ class Client:
     ) -> SuggestResponse:
         """Changes that make a job fit, best first, within what is allowed and kept; `solve` names a numeric field to invert."""
         request = SuggestRequest(job=job, solve=solve, limit=limit, allow=allow, keep=keep, pareto=pareto)
-        return _called(lambda: self._predictions.Suggest(request, timeout=self._call_timeout_seconds))
+        return called(lambda: self._predictions.Suggest(request, timeout=self._call_timeout_seconds))
 
     def get_prediction(self, prediction: str) -> GetPredictionResponse:
         """A stored prediction by its name, `predictions/…`."""
         request = GetPredictionRequest(prediction=prediction)
-        return _called(lambda: self._predictions.GetPrediction(request, timeout=self._call_timeout_seconds))
+        return called(lambda: self._predictions.GetPrediction(request, timeout=self._call_timeout_seconds))
 
     def list_predictions(self, *, limit: int = 50, observed_only: bool = False, tries_only: bool = False) -> list[PredictionSummary]:
         """The newest stored predictions, at most `limit`; `tries_only`: rejected jobs that were let run all the same."""
-        found: list[PredictionSummary] = []
-        token = ""
-        while len(found) < limit:
-            request = ListPredictionsRequest(
-                page_size=min(limit - len(found), 1000), page_token=token, observed_only=observed_only, tries_only=tries_only
-            )
-            page = _called(lambda: self._predictions.ListPredictions(request, timeout=self._call_timeout_seconds))  # noqa: B023 - called at once
-            found.extend(page.predictions)
-            token = page.next_page_token
-            if not token:
-                break
-        return found[:limit]
+
+        def page(size: int, token: str) -> tuple[Sequence[PredictionSummary], str]:
+            request = ListPredictionsRequest(page_size=size, page_token=token, observed_only=observed_only, tries_only=tries_only)
+            answer = called(lambda: self._predictions.ListPredictions(request, timeout=self._call_timeout_seconds))
+            return answer.predictions, answer.next_page_token
+
+        return paged(page, limit=limit)
 
     def report_peaks(self, batch: ReportPeaksRequest) -> ReportPeaksResponse:
         """Reports observed peaks; the answer names every row that was refused. A repeat changes nothing."""
-        return _called(lambda: self._telemetry.ReportPeaks(batch, timeout=self._call_timeout_seconds))
+        return called(lambda: self._telemetry.ReportPeaks(batch, timeout=self._call_timeout_seconds))
 
     def report_job_event(self, event: ReportJobEventRequest) -> None:
         """Reports the start or the end of a job. A repeat changes nothing."""
-        _called(lambda: self._telemetry.ReportJobEvent(event, timeout=self._call_timeout_seconds))
+        called(lambda: self._telemetry.ReportJobEvent(event, timeout=self._call_timeout_seconds))
 
     def list_cards(self, *, cluster: str = "") -> list[NodeCard]:
         """The kinds of card that agents have seen, by cluster, node, name and memory."""
-        found: list[NodeCard] = []
-        token = ""
-        while True:
-            request = ListCardsRequest(cluster=cluster, page_size=1000, page_token=token)
-            page = _called(lambda: self._telemetry.ListCards(request, timeout=self._call_timeout_seconds))  # noqa: B023 - called at once
-            found.extend(page.cards)
-            token = page.next_page_token
-            if not token:
-                return found
+
+        def page(size: int, token: str) -> tuple[Sequence[NodeCard], str]:
+            request = ListCardsRequest(cluster=cluster, page_size=size, page_token=token)
+            answer = called(lambda: self._telemetry.ListCards(request, timeout=self._call_timeout_seconds))
+            return answer.cards, answer.next_page_token
+
+        return paged(page)
 
     def list_models(self) -> ListModelsResponse:
         """Models that a job may name."""
-        return _called(lambda: self._catalog.ListModels(ListModelsRequest(), timeout=self._call_timeout_seconds))
+        return called(lambda: self._catalog.ListModels(ListModelsRequest(), timeout=self._call_timeout_seconds))
 
     def list_gpus(self) -> ListGpusResponse:
         """GPUs that a job may name."""
-        return _called(lambda: self._catalog.ListGpus(ListGpusRequest(), timeout=self._call_timeout_seconds))
+        return called(lambda: self._catalog.ListGpus(ListGpusRequest(), timeout=self._call_timeout_seconds))
 
     def list_defaults(self) -> ListDefaultsResponse:
         """What a framework does when a job does not say."""
-        return _called(lambda: self._catalog.ListDefaults(ListDefaultsRequest(), timeout=self._call_timeout_seconds))
+        return called(lambda: self._catalog.ListDefaults(ListDefaultsRequest(), timeout=self._call_timeout_seconds))
 
     def job_schema(self) -> str:
         """JSON Schema of the job document, as text."""
-        return _called(lambda: self._catalog.GetJobSchema(GetJobSchemaRequest(), timeout=self._call_timeout_seconds)).json
+        return called(lambda: self._catalog.GetJobSchema(GetJobSchemaRequest(), timeout=self._call_timeout_seconds)).json
 
 
 @contextmanager

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-SUBMIT_VERBS = ("sbatch", "srun", "salloc")
-"""They take the words of another program, and must be as quick as that one: no command line of ours is built for them."""
+from peakgate.client.slurm_defaults import SUBMIT_PROGRAMS
 
 _FAULT_STATUS = 4
 """A fault of the program itself is no verdict: like a service that is away, never the 1 of a rejection."""
@@ -14,7 +13,7 @@ _FAULT_STATUS = 4
 
 def main() -> None:
     """Entry of `peakgate`. Ends the process."""
-    if sys.argv[1:2] and sys.argv[1] in SUBMIT_VERBS:
+    if sys.argv[1:2] and sys.argv[1] in SUBMIT_PROGRAMS:  # as quick as that one: no command line of ours is built for another's words
         from peakgate.hooks.slurm.submit import run
 
         sys.exit(run(sys.argv[1], sys.argv[2:]))

@@ -7,6 +7,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 MICROSECONDS = 1_000_000
 
+LATEST_SECONDS = 253_402_300_799
+"""The last second of the year 9999, beyond which no time can be written (google/protobuf/timestamp.proto)."""
+
 
 def timestamp(seconds: float) -> Timestamp:
     """Seconds since the epoch, to the microsecond, as protobuf's Timestamp."""

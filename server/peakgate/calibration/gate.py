@@ -58,6 +58,7 @@ CLOCK_SKEW_SECONDS = 300.0
 HIGHEST_CARD_RATIO = 1.002
 """More than one by rounding to MiB only, which is far below the 1.0486 of MB that are taken for MiB."""
 FULL_CARD_RATIO = 0.985
+"""From here on the allocator had filled the card with its cache: the peak says nothing about the need of a job that went on."""
 
 
 def judge_values(observation: Observation) -> Outcome | None:

@@ -60,7 +60,7 @@ class Observation:
     @property
     def fills_the_card(self) -> bool:
         """Whether the attempt ran out of a card that was nearly all its own."""
-        return not self.exact and bool(self.subject.card_bytes) and self.lower_bytes >= FULL_CARD_RATIO * self.subject.card_bytes
+        return not self.exact and bool(self.subject.card_bytes) and self.lower_bytes >= EXCLUSIVE_CARD_RATIO * self.subject.card_bytes
 
 
 def need_between(lower_bytes: int, upper_bytes: int | None, *, required_bytes: int, device_bytes: int) -> float:
@@ -71,8 +71,8 @@ def need_between(lower_bytes: int, upper_bytes: int | None, *, required_bytes: i
     return min(max(carried_over, float(lower_bytes)), float(upper_bytes))
 
 
-FULL_CARD_RATIO = 0.9
-"""An out-of-memory with at least this much of the card in use was the job's own."""
+EXCLUSIVE_CARD_RATIO = 0.9
+"""An out-of-memory with at least this much of the card in use was the job's own: then it needs the whole card or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

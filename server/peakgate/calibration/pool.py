@@ -11,6 +11,7 @@ from itertools import islice
 
 from peakgate.calibration.curve import Curve, curve_of
 from peakgate.calibration.prior import MIN_SCORES
+from peakgate.calibration.subject import levels_of
 
 WINDOW = 2000
 """2000 pooled scores estimate a 99 % quantile, and bound state and work."""
@@ -47,7 +48,7 @@ class Score:
     @property
     def is_of(self) -> tuple[str, str]:
         """Names of the nodes that it was taken under."""
-        return f"framework {self.framework}", f"group {self.group}"
+        return levels_of(framework=self.framework, group=self.group)
 
 
 class Pool:

@@ -67,4 +67,9 @@ class Subject:
     @property
     def levels(self) -> tuple[str, str]:
         """Names of its two nodes, the framework's first."""
-        return f"framework {self.framework}", f"group {self.group}"
+        return levels_of(framework=self.framework, group=self.group)
+
+
+def levels_of(*, framework: str, group: str) -> tuple[str, str]:
+    """Names of the two nodes of a job, the framework's first."""
+    return f"framework {framework}", f"group {group}"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from peakgate.calibration.observation import Observation
-from peakgate.calibration.prior import MIN_SCORES
+from peakgate.calibration.prior import GIGABYTE, MIN_SCORES
 from peakgate.calibration.snapshot import Snapshot
 from peakgate.calibration.subject import Subject
 
@@ -65,7 +65,7 @@ class Trial:
 
     def bounds(self, subject: Subject, active: Snapshot, shadow: Snapshot) -> tuple[int, int]:
         """What both promise for a job, in bytes: the active one first. To be asked before they learn what became of it."""
-        return tuple(each.bound(subject, coverage=self.coverage).bound_bytes for each in (active, shadow))  # type: ignore[return-value]
+        return active.bound(subject, coverage=self.coverage).bound_bytes, shadow.bound(subject, coverage=self.coverage).bound_bytes
 
     def score(self, observation: Observation, active_bytes: int, shadow_bytes: int) -> None:
         """Counts a row that was learned. One that is only a lower end says something where it passes a bound, and nothing else."""
@@ -73,8 +73,8 @@ class Trial:
         self._count(observation, missed=need > shadow_bytes, active_missed=need > active_bytes)
         if observation.exact:
             self.exact_rows += 1
-            self.bound_sum += shadow_bytes / 1e9
-            self.active_bound_sum += active_bytes / 1e9
+            self.bound_sum += shadow_bytes / GIGABYTE
+            self.active_bound_sum += active_bytes / GIGABYTE
 
     def _count(self, observation: Observation, *, missed: bool, active_missed: bool) -> None:
         self.active_misses += active_missed

@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 from peakgate.calibration.observation import need_between
 from peakgate.server.answer import unpack
 from peakgate.server.calibration_audit import Seen
+from peakgate.server.classing import OUT_OF_MEMORY
 from peakgate.server.gpu_figures import LARGEST_CACHE_RATIO
 from peakgate.server.store.audit_records import AuditRow
 from peakgate.server.store.records import HELPER
@@ -26,7 +27,7 @@ def seen_of(row: AuditRow) -> Seen:
     return Seen(
         group=row.group,
         is_rejected=row.verdict == "REJECT",
-        is_out_of_memory=row.reason == "OUT_OF_MEMORY",
+        is_out_of_memory=row.reason == OUT_OF_MEMORY,
         promised=promised,
         required_bytes=row.required_bytes,
         bound_bytes=row.bound_bytes,

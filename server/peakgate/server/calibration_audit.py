@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
 
+from peakgate.server.clock import DAY_US
+
 CONFIDENCE = 0.95
 """Of the interval around a share."""
 
@@ -15,8 +17,6 @@ WEEK_DAYS = 7
 
 KNOWN_KINDS = frozenset({"exact", "upper"})
 """Kinds of observations whose need is known."""
-
-OUT_OF_MEMORY = "OUT_OF_MEMORY"
 
 DISTRUSTED, TRUSTED, UNKNOWN = "distrusted", "trusted", "unknown"
 
@@ -210,9 +210,6 @@ class Audit:
 def day_of(moment_us: int) -> int:
     """Days since the epoch."""
     return moment_us // DAY_US
-
-
-DAY_US = 86_400_000_000
 
 
 def stride_of(rows: int, *, most: int) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from peakgate.calibration import Snapshot, Subject
 from peakgate.server.audited import seen_of
 from peakgate.server.calibration_audit import CONFIDENCE, Audit, Coverage, Day, Seen, Tally, fewest_needs, stride_of, verdict
-from peakgate.server.clock import MICROSECONDS, to_timestamp
+from peakgate.server.clock import DAY_US, to_timestamp
 from peakgate.server.errors import field_error
 from peakgate.server.store.audit_records import AlarmRow, AuditCounts, AuditWindow
 from peakgate.server.store.base import Store
@@ -35,7 +35,7 @@ class _Kept:
 def window_of(request: pb.ReportCalibrationRequest, *, now_us: int) -> AuditWindow:
     """The time that is asked for. Raises FIELD_INVALID for one that ends before it begins."""
     until_us = request.until_time.ToMicroseconds() if request.HasField("until_time") else now_us
-    since_us = request.since_time.ToMicroseconds() if request.HasField("since_time") else until_us - DEFAULT_DAYS * 86_400 * MICROSECONDS
+    since_us = request.since_time.ToMicroseconds() if request.HasField("since_time") else until_us - DEFAULT_DAYS * DAY_US
     if since_us >= until_us:
         raise field_error("since_time", "is not before until_time; state an earlier one")
     return AuditWindow(since_us=since_us, until_us=until_us, group=request.group)
@@ -179,7 +179,7 @@ def _tries(by_state: Mapping[str, int]) -> pb.Tries:
 def _day(day: Day) -> pb.AuditDay:
     low, high = day.week.interval()
     return pb.AuditDay(
-        day_time=to_timestamp(day.number * 86_400 * MICROSECONDS),
+        day_time=to_timestamp(day.number * DAY_US),
         needs=day.needs,
         misses=day.misses,
         week_needs=day.week.needs,

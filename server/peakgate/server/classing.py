@@ -15,14 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from peakgate.calibration.gate import CARD_FULL, FULL_CARD_RATIO
+from peakgate.calibration.observation import EXCLUSIVE_CARD_RATIO
 from peakgate.server.gpu_figures import GpuFigures
 from peakgate.server.store.records import HELPER
 
-FULL_CARD_RATIO = 0.985
-"""From here on the allocator had filled the card with its cache: the peak says nothing about the need of a job that went on."""
-
-EXCLUSIVE_CARD_RATIO = 0.9
-"""An out-of-memory with at least this much of the card in use was the job's own: then it needs the whole card or more."""
+OUT_OF_MEMORY = "OUT_OF_MEMORY"
+"""The reason word of an attempt that ran out of the GPU's memory."""
 
 SECOND_STEP = 2
 """The first optimizer step makes the states that the second one meets, so that only the second step has the whole peak."""
@@ -104,7 +103,7 @@ RULES: tuple[Rule, ...] = (
         message="the figure is shared: by MPS with other jobs, or by several trainings under one prediction",
     ),
     Rule(
-        reason="OUT_OF_MEMORY",
+        reason=OUT_OF_MEMORY,
         kind=Kind.LOWER,
         applies=lambda seen: seen.has_oom,
         message="the GPU ran out of memory: the request that failed never became a peak",
@@ -163,7 +162,7 @@ RULES: tuple[Rule, ...] = (
         keeps_confidence=True,
     ),
     Rule(
-        reason="CARD_FULL",
+        reason=CARD_FULL,
         kind=Kind.DROPPED,
         applies=lambda seen: _is_full(seen.worst) and not seen.worst.has_helper,
         message="the allocator had filled the card with its cache, so the peak is not the need",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from google.protobuf.timestamp_pb2 import Timestamp
 
 MICROSECONDS = 1_000_000
+DAY_US = 24 * 3600 * MICROSECONDS
 Clock = Callable[[], int]
 """Microseconds since the epoch; comes in by argument."""
 

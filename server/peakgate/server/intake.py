@@ -11,6 +11,7 @@ from peakgate.server.clock import from_timestamp
 from peakgate.server.store.records import FLAGS, SOURCES, PeakRow, PhasePeakRow
 from peakgate.v1.allocator_report import PHASES
 from peakgate.v1.telemetry_service_pb2 import NodeInfo, PeakSample
+from peakgate.v1.times import LATEST_SECONDS
 
 UUID = re.compile(r"(GPU|MIG)-[0-9A-Za-z/_-]{4,120}")
 """NVML's form of a GPU's or a MIG slice's UUID; older drivers write MIG-GPU-<uuid>/<instance>/<instance>."""
@@ -28,9 +29,6 @@ NUMBERS = ("restart", "pid", "pid_start_ticks", "samples", "gaps", "uid", "steps
 
 LARGEST_XID = 65_535
 """NVIDIA's list of Xid errors ends below 200; the number travels in 16 bits of the kernel's message."""
-
-LATEST_SECONDS = 253_402_300_799
-"""The last second of the year 9999, the end of google.protobuf.Timestamp."""
 
 
 REASONS = (

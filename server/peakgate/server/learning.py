@@ -13,7 +13,7 @@ from peakgate.calibration import Calibrator, Outcome
 from peakgate.calibration.calibrator import OUT_OF_ORDER
 from peakgate.server.accuracy import Accuracy
 from peakgate.server.classing import Kind
-from peakgate.server.clock import MICROSECONDS, Clock
+from peakgate.server.clock import DAY_US, MICROSECONDS, Clock
 from peakgate.server.errors import PeakgateError
 from peakgate.server.groups import GroupSummary, groups_json
 from peakgate.server.judge import Judge
@@ -30,7 +30,7 @@ from peakgate.server.shadowing import Shadowing
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import Attempt, CalibrationRow, Lease, ObservationRow
 from peakgate.server.subjects import observation_text
-from peakgate.server.versions import DAY_US, HISTORY_DAYS, kind_and_note
+from peakgate.server.versions import HISTORY_DAYS, kind_and_note
 
 T = TypeVar("T")
 

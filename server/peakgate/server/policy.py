@@ -10,7 +10,6 @@ DEFAULT_COVERAGE = 0.95
 CAREFUL_COVERAGE = 0.99
 """α where the calibration is unsure: a young group, an alarm that is open, a version that was not seen. Chosen in the same simulation."""
 
-
 DEFAULT_TRIES_PER_DAY = 3
 """Rejected jobs that a user may run all the same: enough to go on working where the service is wrong, and to show it that it is."""
 

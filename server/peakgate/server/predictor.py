@@ -32,10 +32,10 @@ from peakgate.server.tries import Tries, add_to, name_of_request, try_message
 from peakgate.server.wishes import wishes_of
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1.callers import CALLERS, GRPC
+from peakgate.v1.names import PREFIX
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
 
-PREFIX = "predictions/"
 AWAY = "the database is away or slow: this answer rests on the last calibration that was read, and waits in memory to be stored"
 UNKNOWN_REQUEST = "the database is away: whether this request_id was answered before could not be looked up"
 NOT_STORED = "this prediction was not stored, because the queue to the database is full: the job cannot be joined to it"

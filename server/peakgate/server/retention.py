@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from peakgate.server.clock import MICROSECONDS, Clock
+from peakgate.server.clock import DAY_US, Clock
 from peakgate.server.metrics import Metrics
 from peakgate.server.store.base import Store
-
-DAY_US = 24 * 3600 * MICROSECONDS
 
 TABLES = ("peaks", "job_events")
 

@@ -20,6 +20,7 @@ from peakgate.server.retell import Teller
 from peakgate.server.shadow import Shadow, check_is_whole
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import OPEN, CalibrationRow, Lease
+from peakgate.server.switching import found
 
 EVERYTHING = ((1, OPEN),)
 
@@ -95,13 +96,13 @@ class ShadowStarter:
         if not version:
             await self._start_of_everything(ROWS)
         else:
-            base = self._base(await asyncio.to_thread(self._store.calibration, version), version)
+            base = self._base(found(await asyncio.to_thread(self._store.calibration, version), version), version)
             shadow = self._of(margin_from(base.body), ROWS)
             await self._learner.alone(lambda lease: self._store_shadow(shadow, lease, base=base.sequence))
-        found = await asyncio.to_thread(self._store.shadow)
-        if found is None:
+        row = await asyncio.to_thread(self._store.shadow)
+        if row is None:
             raise PeakgateError("CALIBRATION_EMPTY", "nothing was observed yet, so there is nothing to learn again")
-        return found
+        return row
 
     async def stop(self) -> CalibrationRow:
         """Ends the shadow. Raises CALIBRATION_NOT_FOUND when there is none."""
@@ -120,8 +121,8 @@ class ShadowStarter:
         before = await asyncio.to_thread(self._store.calibration_at, learner.sequence)
 
         def promoted(lease: Lease) -> bool:
-            found = learner.shadows.current
-            is_it = found is not None and found.version == shadow
+            current = learner.shadows.current
+            is_it = current is not None and current.version == shadow
             return is_it and learner.shadows.promote(learner.row_of, learner.sequence, lease, why=why)
 
         if not await learner.alone(promoted):
@@ -167,10 +168,7 @@ class ShadowStarter:
         if not self._store.start_shadow(new, base=base, expected_sequence=self._learner.sequence, lease=lease):
             raise _exists()
 
-    def _base(self, row: CalibrationRow | None, version: str) -> CalibrationRow:
-        if row is None:
-            text = f"version: {version[:64]!r} is not known"
-            raise PeakgateError("CALIBRATION_NOT_FOUND", text, hint="list the known ones with `peakgate calibration list --all`")
+    def _base(self, row: CalibrationRow, version: str) -> CalibrationRow:
         if row.state != "retired":
             raise field_error("version", f"{version} is the {row.state} version; name an earlier one, or none")
         check_is_whole(row)

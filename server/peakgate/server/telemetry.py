@@ -13,16 +13,17 @@ import grpc
 from peakgate.server.audit import AuditQueue
 from peakgate.server.clock import Clock, from_timestamp, to_timestamp
 from peakgate.server.errors import PeakgateError, field_error
-from peakgate.server.intake import LATEST_SECONDS, LONGEST_TEXT, Refusal, accept, phases_of
+from peakgate.server.intake import LONGEST_TEXT, Refusal, accept, phases_of
 from peakgate.server.learning import Learner
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
 from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.peak_writer import PeakWriter
 from peakgate.server.store.base import Store
-from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, EventRow, NodeCardRow, PeakRow, PhasePeakRow
+from peakgate.server.store.records import EVENTS, TERMINAL_EVENTS, CardPlace, EventRow, NodeCardRow, PeakRow, PhasePeakRow
 from peakgate.v1 import telemetry_service_pb2 as pb
 from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceServicer
+from peakgate.v1.times import LATEST_SECONDS
 
 LARGEST_BATCH_ROWS = 256
 """Rows of one batch: some 64 KB, one transaction of a few milliseconds."""
@@ -69,7 +70,7 @@ class TelemetryService(TelemetryServiceServicer):
         """What cards the nodes have, as far as jobs ran on them."""
         size, kind = page_size(request.page_size), f"cards/{request.cluster}"
         after = read_token(kind, request.page_token, places=(str, str, str, int))
-        place = cast("tuple[str, str, str, int] | None", after)
+        place = cast("CardPlace | None", after)
         rows = await asyncio.to_thread(self._store.node_cards, limit=size + 1, after=place, cluster=request.cluster)
         last = rows[size - 1] if len(rows) > size else None
         token = make_token(kind, last.cluster, last.node, last.gpu_name, last.total_bytes) if last is not None else ""

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from peakgate.server.answer import pack, unpack
-from peakgate.server.clock import MICROSECONDS, Clock, to_timestamp
+from peakgate.server.classing import OUT_OF_MEMORY
+from peakgate.server.clock import DAY_US, MICROSECONDS, Clock, to_timestamp
 from peakgate.server.errors import PeakgateError
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
@@ -22,8 +23,6 @@ from peakgate.server.store.base import Store
 from peakgate.server.store.records import REQUEST_CHARACTERS, PredictionRow, Spent, StoredPrediction
 from peakgate.v1.prediction_pb2 import PredictResponse, TryAnyway
 from peakgate.v1.prediction_service_pb2 import Try
-
-DAY_US = 24 * 3600 * MICROSECONDS
 
 GRANTED, SPENT, AWAY = "granted", "spent", "away"
 
@@ -153,7 +152,7 @@ def try_message(stored: StoredPrediction) -> Try | None:
 def outcome_of(stored: StoredPrediction) -> str:
     """What came of a job that ran: oom, fitted, or unknown while nobody has seen enough of it."""
     rows = stored.observations
-    if stored.state == "oom" or any(row.reason == "OUT_OF_MEMORY" for row in rows):
+    if stored.state == "oom" or any(row.reason == OUT_OF_MEMORY for row in rows):
         return "oom"
     has_fitted = any(row.upper_bytes is not None for row in rows)
     has_ended_well = stored.state == "finished" and bool(rows) and not any(row.reason in UNSEEN_ENDS for row in rows)

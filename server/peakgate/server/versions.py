@@ -6,10 +6,8 @@ from datetime import UTC, datetime
 
 from peakgate.calibration import Calibrator
 from peakgate.calibration.drift import RENEWED
-from peakgate.server.clock import MICROSECONDS
+from peakgate.server.clock import DAY_US, MICROSECONDS
 from peakgate.server.store.records import ALARM, DAILY
-
-DAY_US = 24 * 3600 * MICROSECONDS
 
 HISTORY_DAYS = 400.0
 """That versions are kept which are kept for a reason: a year, and time to look back at it."""

@@ -25,7 +25,7 @@ from peakgate.server.logs import QuietLogger
 from peakgate.server.memory import MemoryModel, memory_model
 from peakgate.server.policy import Policy
 from peakgate.server.requests import SeenRequests
-from peakgate.server.store.sql import open_store
+from peakgate.server.store.sql import SqlStore, open_store
 from peakgate.v1.calibration_service_pb2_grpc import CalibrationServiceStub
 from peakgate.v1.catalog_service_pb2_grpc import CatalogServiceStub
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceStub
@@ -93,6 +93,14 @@ def new_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[New
 def database(new_database: NewDatabase) -> Database:
     """The test's own database."""
     return new_database("store")
+
+
+@pytest.fixture
+def store(database: Database) -> Iterator[SqlStore]:
+    """A store on a new database."""
+    opened = open_store(database.url)
+    yield opened
+    opened.close()
 
 
 @asynccontextmanager

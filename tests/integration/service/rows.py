@@ -1,13 +1,17 @@
-"""Rows with full defaults, for the tests of the store."""
+"""Rows with full defaults, for the tests of the store, and the answer that one is of."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from tests.unit.server import attempts
 
 from peakgate.server.store.records import CalibrationRow, Lease, ObservationRow, PeakRow, PhasePeakRow
 from peakgate.server.store.sql import SqlStore
+from peakgate.v1.prediction_pb2 import PredictResponse
+from peakgate.v1.prediction_service_pb2 import PredictRequest
+from peakgate.v1.training_job_pb2 import TrainingJob
 
 
 def a_peak(**changes: object) -> PeakRow:
@@ -63,3 +67,9 @@ def the_writer(store: SqlStore, holder: str = "me") -> Lease:
     fence = store.take_lease(holder, seconds=10, by_force=True)
     assert fence is not None
     return Lease(holder, fence)
+
+
+async def predicted(service: Any, job: TrainingJob) -> PredictResponse:
+    """The answer to a job, which is stored."""
+    answer: PredictResponse = await service.predictions.Predict(PredictRequest(job=job))
+    return answer

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.integration.service.test_service_late import ended
+from tests.integration.service.telling import ended
 
 from peakgate.calibration import Calibrator, in_order
 from peakgate.server.margin import History, Margin

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
-from tests.integration.service.test_service_margin import TOTAL_BYTES, a_batch, a_peak, an_end, predicted
+from tests.integration.service.telling import TOTAL_BYTES, a_batch, a_peak, an_end
+from tests.integration.service.test_service_margin import predicted
 
 from peakgate.memory.job import Job
 from peakgate.memory.prediction import LedgerLine, Prediction

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -15,7 +14,7 @@ from peakgate.server.errors import PeakgateError
 from peakgate.server.store import leases
 from peakgate.server.store.postgresql import limit_waits
 from peakgate.server.store.records import Lease
-from peakgate.server.store.sql import SqlStore, open_store
+from peakgate.server.store.sql import SqlStore
 
 on_servers = pytest.mark.parametrize("new_database", ["postgresql", "pgbouncer"], indirect=True)
 on_postgresql = pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
@@ -23,14 +22,6 @@ on_postgresql = pytest.mark.parametrize("new_database", ["postgresql"], indirect
 HOLDERS = ("ada", "bob", "cy", "di")
 RUN_OUT = "UPDATE leases SET expires_us = expires_us - 10000001"
 """As if 10 s had gone by on the database's clock."""
-
-
-@pytest.fixture
-def store(database: Database) -> Iterator[SqlStore]:
-    """A store on a new database."""
-    opened = open_store(database.url)
-    yield opened
-    opened.close()
 
 
 def take_in_haste(store: SqlStore) -> None:

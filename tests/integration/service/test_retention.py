@@ -14,8 +14,9 @@ from tests.integration.service.rows import a_phase, an_observation, the_writer
 from tests.unit.server.attempts import a_peak, a_process, of_helper
 from tests.unit.server.stored import a_prediction
 
+from peakgate.server.clock import DAY_US
 from peakgate.server.exposition import PrometheusMetrics
-from peakgate.server.retention import BATCH_ROWS, DAY_US, Forgetter, Retention
+from peakgate.server.retention import BATCH_ROWS, Forgetter, Retention
 from peakgate.server.store.records import EventRow
 from peakgate.server.store.retention import old_events, old_peaks
 from peakgate.server.store.sql import SqlStore, open_store

@@ -6,24 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.integration.service.test_service_margin import a_batch, a_peak
+from tests.integration.service.rows import predicted
+from tests.integration.service.telling import a_batch, a_peak
 
 from peakgate.calibration.node import NodeView
 from peakgate.calibration.trust import AGENTS_SILENT, CLAMPED_TOO_OFTEN
 from peakgate.server.distrust import HOUR_US, MIN_JOBS
 from peakgate.server.subjects import subject_from
-from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1 import telemetry_service_pb2 as telemetry_pb
-from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 AJob = Callable[..., TrainingJob]
-
-
-async def predicted(service: Any, job: TrainingJob) -> PredictResponse:
-    """The answer."""
-    answer: PredictResponse = await service.predictions.Predict(pb.PredictRequest(job=job))
-    return answer
 
 
 def gauge(service: Any, name: str) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.integration.service.shadows import AJob, active, asked, lived, replayed
-from tests.integration.service.test_service_late import ended
+from tests.integration.service.telling import ended
 
 from peakgate.calibration import calibrator
 from peakgate.calibration.trial import ROWS_AGAINST_NOTHING

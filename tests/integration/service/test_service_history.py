@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 from tests.databases import Database
-from tests.integration.service.test_service_late import ended
+from tests.integration.service.telling import ended
 
 from peakgate.calibration import Calibrator
 from peakgate.calibration.calibrator import in_order

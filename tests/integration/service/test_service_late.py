@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from google.protobuf.timestamp_pb2 import Timestamp
 from tests.databases import Database, NewDatabase
 from tests.integration.service.conftest import _start
-from tests.integration.service.test_service_margin import a_batch, a_peak, an_end
+from tests.integration.service.telling import ended
 
 from peakgate.server import learning
 from peakgate.server.margin import margin_from
@@ -22,16 +21,6 @@ AJob = Callable[..., TrainingJob]
 
 RATIOS = (1.01, 0.97, 1.04, 1.0, 0.4, 0.99, 1.2, 1.02)
 """Of the predicted device peak, by the second at which a job ended; one is implausible and kept out."""
-
-
-async def ended(service: Any, prediction: PredictResponse, second: int, ratio: float) -> None:
-    """The job of a prediction ended at a second with this peak."""
-    moment = Timestamp(seconds=second)
-    peak = a_peak(prediction.prediction, int(prediction.peak.device_bytes * ratio), job=str(second), last_time=moment, first_time=moment)
-    await service.telemetry.ReportPeaks(a_batch(peak))
-    request = an_end(prediction.prediction, job=str(second))
-    request.event_time.CopyFrom(moment)
-    await service.telemetry.ReportJobEvent(request)
 
 
 async def learned(database: Database, a_job: AJob, order: tuple[int, ...]) -> tuple[str, PredictResponse]:

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 from tests.integration.service.shadows import AJob, active, asked, calibrator_of, replayed
-from tests.integration.service.test_service_late import ended
+from tests.integration.service.telling import ended
 
 from peakgate.calibration import Calibrator, in_order
 from peakgate.server import shadow_starter

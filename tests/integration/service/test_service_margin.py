@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 from tests.databases import Database
+from tests.integration.service.telling import GPU, TOTAL_BYTES, a_batch, a_peak, an_end
 from tests.integration.service.waiting import until
 
 from peakgate.calibration.trust import MISSES_TOO_OFTEN, Trust
@@ -25,33 +26,6 @@ from peakgate.v1.telemetry_service_pb2_grpc import TelemetryServiceStub
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 AJob = Callable[..., TrainingJob]
-GPU = "GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a7"
-TOTAL_BYTES = 85_520_809_984
-
-
-def a_peak(prediction: str, peak_bytes: float, **changes: object) -> telemetry_pb.PeakSample:
-    """The whole job on the first GPU of node n1."""
-    values: dict[str, object] = {
-        "node": "n1",
-        "gpu_uuid": GPU + "0",
-        "gpu_total_bytes": TOTAL_BYTES,
-        "job": "7",
-        "prediction": prediction,
-        "peak_bytes": peak_bytes,
-        "source": "sampled",
-    }
-    return telemetry_pb.PeakSample(**(values | changes))  # type: ignore[arg-type]  # protobuf checks the types
-
-
-def a_batch(*peaks: telemetry_pb.PeakSample, sequence: int = 1) -> telemetry_pb.ReportPeaksRequest:
-    """A batch of node n1."""
-    node = telemetry_pb.NodeInfo(cluster="c", node="n1", boot_id="b", agent_version="1", driver_version="550")
-    return telemetry_pb.ReportPeaksRequest(node=node, sequence=sequence, peaks=peaks)
-
-
-def an_end(prediction: str, event: str = "finished", job: str = "7") -> telemetry_pb.ReportJobEventRequest:
-    """The job's end."""
-    return telemetry_pb.ReportJobEventRequest(cluster="c", job=job, prediction=prediction, event=event)
 
 
 async def predicted(service: Any, a_job: AJob) -> PredictResponse:

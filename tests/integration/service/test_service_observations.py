@@ -8,22 +8,17 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from tests.integration.service.rows import predicted
 
 from peakgate.v1 import calibration_service_pb2 as calibration_pb
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1 import telemetry_service_pb2 as telemetry_pb
-from peakgate.v1.prediction_pb2 import Observation, PredictResponse
+from peakgate.v1.prediction_pb2 import Observation
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 AJob = Callable[..., TrainingJob]
 UUID = "GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a70"
 TOTAL_BYTES = 85_520_809_984
-
-
-async def predicted(service: Any, job: TrainingJob) -> PredictResponse:
-    """The answer to a job."""
-    answer: PredictResponse = await service.predictions.Predict(pb.PredictRequest(job=job))
-    return answer
 
 
 async def report(service: Any, prediction: str, *rows: Mapping[str, object]) -> telemetry_pb.ReportPeaksResponse:

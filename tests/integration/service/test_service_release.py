@@ -9,9 +9,8 @@ import grpc
 import pytest
 from tests.databases import Database
 from tests.integration.service.shadows import AJob, active, asked, calibrator_of, lived, replayed
+from tests.integration.service.telling import an_end, ended
 from tests.integration.service.test_service_epoch import a_model
-from tests.integration.service.test_service_late import ended
-from tests.integration.service.test_service_margin import an_end
 
 from peakgate.v1 import calibration_service_pb2 as pb
 

@@ -14,7 +14,8 @@ import grpc
 import pytest
 from tests.databases import Database
 from tests.integration.service.conftest import Process
-from tests.integration.service.test_service_margin import a_batch, a_peak, predicted
+from tests.integration.service.telling import a_batch, a_peak
+from tests.integration.service.test_service_margin import predicted
 from tests.integration.service.waiting import until
 
 from peakgate.server.lease import LEASE_SECONDS, RENEW_SECONDS

@@ -15,8 +15,8 @@ from typing import Any
 import grpc
 import pytest
 from tests.databases import KINDS, Database
-from tests.integration.service.rows import an_observation
-from tests.integration.service.test_service_margin import GPU, TOTAL_BYTES, a_batch, a_peak, an_end
+from tests.integration.service.rows import an_observation, predicted
+from tests.integration.service.telling import GPU, TOTAL_BYTES, a_batch, a_peak, an_end
 from tests.unit.server.attempts import SUBJECT
 
 from peakgate.calibration import Observation
@@ -29,7 +29,6 @@ from peakgate.server.store.session import Sessions
 from peakgate.server.store.sql import open_store
 from peakgate.server.store.tables import calibrations, observations, tries
 from peakgate.server.subjects import observation_text
-from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1.calibration_report_pb2 import ReportCalibrationRequest, ReportCalibrationResponse
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.times import timestamp
@@ -37,12 +36,6 @@ from peakgate.v1.training_job_pb2 import TrainingJob
 
 AJob = Callable[..., TrainingJob]
 PROGRAM = Path(sys.executable).with_name("peakgate")
-
-
-async def predicted(service: Any, job: TrainingJob) -> PredictResponse:
-    """A stored prediction."""
-    answer: PredictResponse = await service.predictions.Predict(pb.PredictRequest(job=job))
-    return answer
 
 
 async def ran(service: Any, answer: PredictResponse, ratio: float, **changes: object) -> None:

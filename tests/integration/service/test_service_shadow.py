@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 from tests.integration.service.shadows import AJob, active, asked, calibrator_of, lived, replayed
-from tests.integration.service.test_service_late import ended
+from tests.integration.service.telling import ended
 
 from peakgate.server import shadow_starter
 from peakgate.v1 import calibration_service_pb2 as pb

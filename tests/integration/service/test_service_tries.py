@@ -11,10 +11,10 @@ import grpc
 import pytest
 from tests.databases import Database
 from tests.integration.service.conftest import StartService
-from tests.integration.service.test_service_margin import a_batch, a_peak, an_end
+from tests.integration.service.telling import a_batch, a_peak, an_end
 
+from peakgate.server.clock import DAY_US
 from peakgate.server.errors import PeakgateError
-from peakgate.server.tries import DAY_US
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1.prediction_pb2 import VERDICT_ADMIT, VERDICT_REJECT, PredictResponse
 from peakgate.v1.training_job_pb2 import TrainingJob

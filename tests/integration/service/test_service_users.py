@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.databases import Database
-from tests.integration.service.test_service_margin import a_batch, a_peak
+from tests.integration.service.telling import a_batch, a_peak
 
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1.prediction_pb2 import PredictResponse

@@ -11,7 +11,7 @@ import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.histories import a_history
-from tests.integration.service.test_service_margin import TOTAL_BYTES, a_batch, a_peak, an_end
+from tests.integration.service.telling import TOTAL_BYTES, a_batch, a_peak, an_end
 
 from peakgate.client.history.read import read_lines
 from peakgate.server.simulation import calls

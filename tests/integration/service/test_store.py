@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,18 +22,10 @@ from peakgate.server.store.engine import open_engine, refuse_network_file_system
 from peakgate.server.store.migrate import upgrade
 from peakgate.server.store.migrations.versions.v0004_calibration import ADDED
 from peakgate.server.store.records import EventRow, PeakRow
-from peakgate.server.store.sql import SqlStore, open_store
+from peakgate.server.store.sql import SqlStore
 from peakgate.server.store.tables import metadata, peaks
 
 HOUR_US = 3_600_000_000
-
-
-@pytest.fixture
-def store(database: Database) -> Iterator[SqlStore]:
-    """A store on a new database."""
-    opened = open_store(database.url)
-    yield opened
-    opened.close()
 
 
 NEW_IN_0002 = {"step", "steps_done", "longest_sequence", "alloc_retries", "ooms", "longest_gap_us", "xid"}

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-from tests.databases import Database
 from tests.integration.service.rows import a_peak, an_observation, the_writer
 from tests.unit.server.stored import a_prediction
 
 from peakgate.server.store.records import EventRow, Silence
-from peakgate.server.store.sql import SqlStore, open_store
+from peakgate.server.store.sql import SqlStore
 
 BEGAN, FORGOTTEN, SILENT, NOW = 100, 200, 300, 400
-
-
-@pytest.fixture
-def store(database: Database) -> Iterator[SqlStore]:
-    """A store on a new database."""
-    opened = open_store(database.url)
-    yield opened
-    opened.close()
 
 
 def silence(store: SqlStore) -> Silence:

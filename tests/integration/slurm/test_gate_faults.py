@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tests.bench.programs import peakgate_server
 from tests.integration.slurm.cluster import Done, Slurm, job_number
 from tests.integration.slurm.gate import RunningGate, running_gate, use_hook
 from tests.integration.slurm.jobs import FITS, TOO_LARGE
+from tests.integration.slurm.joining import until
 
 ENFORCE = "mode: enforce\n"
 PATIENT = ("--deadline", "5")
@@ -22,16 +22,6 @@ PATIENT = ("--deadline", "5")
 def stamps(slurm: Slurm, done: list[Done]) -> list[str]:
     """What the jobs carry."""
     return [slurm.job(job_number(each)).get("AdminComment", "").strip() for each in done]
-
-
-def until(holds: object) -> None:
-    """Waits until a call gives a true value."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        if callable(holds) and holds():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it does not come to hold")
 
 
 def children(gate: RunningGate) -> list[int]:
@@ -97,7 +87,7 @@ def test_a_gate_and_a_service_that_are_killed_under_load_lose_no_job(slurm: Slur
     assert all(each.startswith("peakgate=") for each in found), found
     assert found[-10:] == ["peakgate=unchecked"] * 10
     assert beside
-    until(lambda: not any(map(is_alive, beside)))
+    until(lambda: not any(map(is_alive, beside)), "the processes end")
 
 
 def test_a_new_gate_takes_the_place_of_a_dead_one_and_of_no_living_one(tmp_path: Path) -> None:
@@ -129,8 +119,8 @@ def test_a_service_beside_the_gate_that_dies_is_started_again(tmp_path: Path) ->
     with running_gate(tmp_path, ENFORCE) as gate:
         for pid in children(gate):
             subprocess.run(["kill", "-9", str(pid)], check=True)
-        until(lambda: "peakgate_gate_beside_ready 0.0" in gate.metrics())
-        until(lambda: gate.log.count("is ready") == 2)
+        until(lambda: "peakgate_gate_beside_ready 0.0" in gate.metrics(), "the gate sees it")
+        until(lambda: gate.log.count("is ready") == 2, "another one is ready")
 
 
 @pytest.mark.parametrize("text", ["mode: loud\n", "- a\n"])

@@ -9,7 +9,6 @@ import pytest
 
 from peakgate.server.calibration_audit import (
     BELOW_PROMISE,
-    DAY_US,
     DISTRUSTED,
     TOO_FEW_NEEDS,
     TRUSTED,
@@ -25,6 +24,7 @@ from peakgate.server.calibration_audit import (
     verdict,
     wilson,
 )
+from peakgate.server.clock import DAY_US
 
 SEEN = Seen(
     group="g",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 
-from peakgate.server.predictor import PREFIX, new_name
+from peakgate.server.predictor import new_name
 
 
 def test_a_name_is_a_uuid_that_begins_with_its_time() -> None:
@@ -13,7 +13,7 @@ def test_a_name_is_a_uuid_that_begins_with_its_time() -> None:
     before = time.time_ns() // 1_000_000
     names = [new_name() for _ in range(1000)]
     after = time.time_ns() // 1_000_000
-    found = [uuid.UUID(name.removeprefix(PREFIX)) for name in names]
+    found = [uuid.UUID(name.removeprefix("predictions/")) for name in names]
     assert {(each.version, each.variant) for each in found} == {(7, uuid.RFC_4122)}
     assert all(before <= each.int >> 80 <= after for each in found)
     assert len(set(names)) == 1000

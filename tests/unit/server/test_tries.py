@@ -9,9 +9,10 @@ import pytest
 from tests.integration.service.rows import an_observation
 from tests.unit.server.stored import a_prediction
 
-from peakgate.server.predictor import PREFIX, new_name
+from peakgate.server.clock import DAY_US
+from peakgate.server.predictor import new_name
 from peakgate.server.store.records import REQUEST_CHARACTERS, ObservationRow, Spent, StoredPrediction, TryRow
-from peakgate.server.tries import DAY_US, granted, name_of_request, outcome_of, try_message, used_up
+from peakgate.server.tries import granted, name_of_request, outcome_of, try_message, used_up
 
 NAME = "predictions/0"
 MINUTE_US = 60_000_000
@@ -81,7 +82,7 @@ def test_a_name_that_a_request_made_is_a_name_like_any() -> None:
     """A UUID of version 7 with its time in front; the same request gives the same end, another one another."""
     name = new_name()
     found, again, other = name_of_request(name, "one"), name_of_request(new_name(), "one"), name_of_request(name, "two")
-    parsed = uuid.UUID(found.removeprefix(PREFIX))
+    parsed = uuid.UUID(found.removeprefix("predictions/"))
     assert (parsed.version, parsed.variant) == (7, uuid.RFC_4122)
     assert found[:-REQUEST_CHARACTERS] == name[:-REQUEST_CHARACTERS]
     assert found[-REQUEST_CHARACTERS:] == again[-REQUEST_CHARACTERS:] != other[-REQUEST_CHARACTERS:]

@@ -6,9 +6,10 @@ import pytest
 from tests.unit.calibration.builders import a_calibrator, a_history, a_subject, an_observation
 
 from peakgate.calibration import Calibrator
+from peakgate.server.clock import DAY_US
 from peakgate.server.errors import PeakgateError
 from peakgate.server.switching import LONGEST_BY, LONGEST_REASON, Wish
-from peakgate.server.versions import DAY_US, kind_and_note, switch_note
+from peakgate.server.versions import kind_and_note, switch_note
 
 
 def after(calibrator: Calibrator, *needs_gb: float) -> Calibrator:

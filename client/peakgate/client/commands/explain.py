@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from peakgate.client.options import Database, Gpu, Output, OutputForm, Server
+from peakgate.v1.names import PREFIX, full_name
 
 if TYPE_CHECKING:
     from peakgate.client.connect import Client
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _HELP = "A job document or a launch file, the name of a stored prediction, or behind -- a launch command."
 Subject = Annotated[list[str], typer.Argument(metavar="JOB|ID|-- COMMAND", help=_HELP)]
-_PREFIX = "predictions/"
 _BARE_ID = re.compile(r"[0-9a-f]{32}")
 Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Also writes one page that needs no network.")]
 
@@ -42,8 +42,8 @@ def explain(
     from peakgate.client.render.page import write_page
     from peakgate.client.render.text import escape
 
-    paths, command = jobs_and_command([_full_name(each) for each in subject], sys.argv)
-    if paths and paths[0].startswith(_PREFIX):
+    paths, command = jobs_and_command([_named(each) for each in subject], sys.argv)
+    if paths and paths[0].startswith(PREFIX):
         require_store(server, db)
     with open_client(server, db) as client:
         label, answer, origin, user = _answer(client, paths, command, gpu)
@@ -65,7 +65,7 @@ def _answer(client: Client, paths: list[str], command: list[str], gpu: str | Non
     from peakgate.client.sources import read_source
     from peakgate.client.unknown_model import ask
 
-    if len(paths) == 1 and not command and paths[0].startswith(_PREFIX):
+    if len(paths) == 1 and not command and paths[0].startswith(PREFIX):
         found = client.get_prediction(paths[0])
         return paths[0], found.prediction, None, found.stored.user
     source = read_source(paths, sys.stdin.buffer, command).on(gpu)
@@ -75,6 +75,6 @@ def _answer(client: Client, paths: list[str], command: list[str], gpu: str | Non
         return source.label, source.checked(ask(client.explain, job, source)), source.origin, ""
 
 
-def _full_name(subject: str) -> str:
+def _named(subject: str) -> str:
     """A stored prediction may be named without its prefix; a file of that name is a file."""
-    return _PREFIX + subject if _BARE_ID.fullmatch(subject) and not Path(subject).exists() else subject
+    return full_name(subject) if _BARE_ID.fullmatch(subject) and not Path(subject).exists() else subject

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from peakgate.client.extras import extra
-
-RULES = Path("/etc/peakgate/gate.yaml")
+from peakgate.client.slurm_defaults import CARDS_FILE, GATE_SOCKET, RULES_FILE, SERVICE_SECONDS
 
 GateServer = Annotated[
     str | None,
@@ -18,7 +17,9 @@ GateServer = Annotated[
 GateSocket = Annotated[Path, typer.Option("--socket", metavar="PATH", help="Where the controller's hook asks.")]
 GateRules = Annotated[
     Path | None,
-    typer.Option("--rules", metavar="FILE", help=f"Who is judged how (YAML), read again when it changes. Default: {RULES}, else shadow."),
+    typer.Option(
+        "--rules", metavar="FILE", help=f"Who is judged how (YAML), read again when it changes. Default: {RULES_FILE}, else shadow."
+    ),
 ]
 GateCards = Annotated[Path, typer.Option("--cards", metavar="FILE", help="The table of cards, which `peakgate slurm inventory` writes.")]
 GateJournal = Annotated[Path | None, typer.Option("--journal", metavar="FILE", help="One line of JSON a decision. Default: none.")]
@@ -42,15 +43,15 @@ Deadline = Annotated[
 def gate(
     *,
     server: GateServer = None,
-    socket: GateSocket = Path("/run/peakgate/gate.sock"),
+    socket: GateSocket = GATE_SOCKET,
     rules: GateRules = None,
-    cards: GateCards = Path("/etc/peakgate/cards.yaml"),
+    cards: GateCards = CARDS_FILE,
     journal: GateJournal = None,
     metrics_port: GateMetricsPort = None,
     allow_user: AllowUser = None,
     cluster: GateCluster = "",
     beside: BesideToo = True,
-    deadline: Deadline = 0.15,
+    deadline: Deadline = SERVICE_SECONDS,
 ) -> None:
     """Judges GPU jobs for Slurm's controller on this host until it is told to stop (SIGTERM or Ctrl-C)."""
     import os
@@ -60,7 +61,7 @@ def gate(
     options = GateOptions(
         socket=socket,
         server=server or os.environ.get("PEAKGATE_SERVER", ""),
-        rules=rules or RULES,
+        rules=rules or RULES_FILE,
         is_rules_needed=rules is not None,
         cards=cards,
         journal=journal,

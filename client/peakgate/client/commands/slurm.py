@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from peakgate.client.options import Database, Output, OutputForm, Server
+from peakgate.client.slurm_defaults import CARDS_FILE, JOURNAL_FILE
 
 slurm = typer.Typer(no_args_is_help=True, help="For those who run a Slurm cluster.")
 
@@ -22,9 +23,6 @@ Jobs = Annotated[str | None, typer.Option("--jobs", metavar="FILE", help="Lines 
 Cards = Annotated[Path, typer.Option("--cards", metavar="FILE", help="The table of cards (YAML).")]
 GateSocket = Annotated[Path | None, typer.Option("--socket", metavar="PATH", help="The gate's. Default: the one that the hook asks.")]
 Write = Annotated[bool, typer.Option("--write", help="Write the table, with the rows that a person stated kept.")]
-
-CARDS_FILE = Path("/etc/peakgate/cards.yaml")
-JOURNAL = Path("/var/log/peakgate/decisions.jsonl")
 
 
 @slurm.command()
@@ -75,7 +73,7 @@ def sync(
 def report(
     *,
     since: Since = "7d",
-    journal: Journal = JOURNAL,
+    journal: Journal = JOURNAL_FILE,
     server: Server = None,
     db: Database = None,
     output: OutputForm = Output.table,
@@ -85,15 +83,15 @@ def report(
 
     from peakgate.client.connect import open_client, require_store
     from peakgate.client.errors import InputError
-    from peakgate.client.imports.window import window
+    from peakgate.client.imports.window import moment
     from peakgate.client.output import human_console, write_json
-    from peakgate.client.render.slurm_report import print_report
     from peakgate.hooks.slurm.journal import decisions
     from peakgate.hooks.slurm.report import judged_since, report_as_dict
+    from peakgate.hooks.slurm.show_report import print_report
     from peakgate.hooks.slurm.stored import stored_lines
 
     require_store(server, db)
-    start, _ = window(since, "0s", step_seconds=1, now=time.time())
+    start = moment(since, now=time.time())
     try:
         found = list(decisions(journal))
     except OSError as error:

@@ -17,7 +17,7 @@ from peakgate.client.errors import InputError
 from peakgate.v1.calibration_simulation_pb2 import PastAttempt
 from peakgate.v1.document import DocumentError, parse_job
 from peakgate.v1.json_text import JsonError, read_json
-from peakgate.v1.times import timestamp
+from peakgate.v1.times import LATEST_SECONDS, timestamp
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 FIGURES = ("observed_bytes", "lower_bytes", "upper_bytes", "longest_sequence")
@@ -25,9 +25,6 @@ WORDS = ("user", "outcome", "attempt")
 MOMENTS = {"submitted_at": "submit_time", "finished_at": "finish_time"}
 KEYS = ("job", "gpu", "has_statistics", *FIGURES, *WORDS, *MOMENTS)
 GPU_KEYS = ("type", "total_bytes")
-
-LATEST_SECONDS = 253_402_300_799
-"""The last second of the year 9999, beyond which no time can be written (google/protobuf/timestamp.proto)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from peakgate.client.errors import InputError
+from peakgate.v1.names import full_name
 
-PREFIX = "predictions/"
 IN_COMMENT = re.compile(r"\bpeakgate=([^\s;,|\"']+)")
 UNCHECKED = "unchecked"
+"""What a gate writes in place of an id where it had no prediction."""
 
 
 def prediction_of_comment(*comments: str) -> str:
@@ -18,11 +19,6 @@ def prediction_of_comment(*comments: str) -> str:
         if found:
             return "" if found[1] == UNCHECKED else full_name(found[1])
     return ""
-
-
-def full_name(name: str) -> str:
-    """`predictions/<id>`, also for the bare id, which a Kubernetes label has to be."""
-    return name if name.startswith(PREFIX) else PREFIX + name
 
 
 def read_mapping(text: str, *, where: str) -> dict[str, str]:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from peakgate.client.imports.job import CENSORED, SEVERAL, ImportedJob, ImportedPeak
-from peakgate.client.imports.joined import full_name
 from peakgate.client.imports.prometheus_http import Series
+from peakgate.v1.names import full_name
 
 SOURCE = "prometheus"
 METRIC = "DCGM_FI_DEV_FB_USED"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 
 from peakgate.client.render.answer import print_list, print_verdict
 from peakgate.client.render.suggestions import changes_text, print_hanging, print_suggestion, print_suggestions
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
 from peakgate.client.render.units import gb, step_time
 from peakgate.v1.prediction_service_pb2 import Shortfall, SuggestResponse
@@ -43,7 +43,7 @@ def _print_front(console: Console, advice: SuggestResponse) -> None:
     """Memory against time: each plan is the fastest of its memory."""
     if not advice.pareto:
         return
-    table = Table(*HEADS, box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table(*HEADS)
     for each in advice.pareto:
         room = ("" if each.headroom_bytes >= 0 else "-") + gb(abs(each.headroom_bytes))
         table.add_row(gb(each.bound_bytes), room, step_time(each.relative_step_time), escape(each.title or changes_text(each)))

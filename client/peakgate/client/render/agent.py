@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
-from rich.table import Table
 
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
 
 
 def print_table(console: Console, head: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
     """The rows below their head, or the one line that says that there are none."""
-    table = Table(*head, box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table(*head)
     for row in rows:
         table.add_row(*map(escape, row))
     if table.row_count:

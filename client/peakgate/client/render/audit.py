@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 
 from peakgate.client.render import audit_words as words
 from peakgate.client.render.answer import print_list
 from peakgate.client.render.suggestions import print_hanging
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
+from peakgate.client.render.units import utc
 from peakgate.v1.calibration_report_pb2 import CalibrationAudit, ReportCalibrationResponse
 
 _STYLES = {"trusted": "bold green", "distrusted": "bold red", "unknown": "bold yellow"}
@@ -35,21 +36,14 @@ def print_audit(console: Console, report: ReportCalibrationResponse) -> None:
             print_hanging(console, escape(advice), "→", indent=2)
     if report.trust == "trusted" and not report.trust_reasons:
         print_hanging(console, "nothing to do", "→", indent=2)
-    since, until = (moment.ToDatetime().strftime("%Y-%m-%d %H:%M UTC") for moment in (report.since_time, report.until_time))
+    since, until = utc(report.since_time), utc(report.until_time)
     console.print(f"  Attempts that ended from {since} to {until}", style="dim", soft_wrap=True)
     console.print(f"  Calibration {escape(report.version or 'none')}", style="dim", soft_wrap=True)
     if below := words.below_finding(report.groups):
         console.print()
         print_hanging(console, f"{escape(below)}.", "!", indent=2)
     _print_groups(console, report.groups, max(len(report.groups), report.groups_among))
-    findings = (
-        words.waste_finding(report.overall),
-        words.rejections_finding(report.overall),
-        words.tries_finding(report.overall),
-        words.labels_finding(report.overall),
-        words.kept_out_finding(report.overall, report.quarantined_users),
-    )
-    print_list(console, "Over all groups", [finding for finding in findings if finding])
+    print_list(console, "Over all groups", words.overall_findings(report))
     print_list(console, "Drift alarms, newest last", _alarms(report))
 
 
@@ -69,7 +63,7 @@ def _print_groups(console: Console, groups: Sequence[CalibrationAudit], among: i
 
 
 def _print_table(console: Console, groups: Sequence[CalibrationAudit]) -> None:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("group", overflow="fold")
     for heading in _NUMBERS:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -115,6 +109,4 @@ def _cells(group: CalibrationAudit) -> tuple[str, ...]:
 
 def _alarms(report: ReportCalibrationResponse) -> list[str]:
     newest = report.alarms[-_MOST_ALARMS:]
-    return [
-        f"{alarm.alarm_time.ToDatetime():%Y-%m-%d %H:%M UTC} {alarm.note or 'a level moved'} (version {alarm.version})" for alarm in newest
-    ]
+    return [f"{utc(alarm.alarm_time)} {alarm.note or 'a level moved'} (version {alarm.version})" for alarm in newest]

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from peakgate.client.render import audit_words as words
-from peakgate.client.render.audit_plots import Figure, figures
+from peakgate.client.render.audit_figure import Figure
+from peakgate.client.render.audit_plots import figures
 from peakgate.client.render.page import STYLE
 from peakgate.client.render.text import escape_html as escape
+from peakgate.client.render.units import utc
 from peakgate.v1.calibration_report_pb2 import CalibrationAudit, ReportCalibrationResponse
 
 LONGEST_FIGURE = 24
@@ -66,7 +68,7 @@ def audit_page(report: ReportCalibrationResponse) -> str:
 def _columns(report: ReportCalibrationResponse) -> str:
     """Two beside each other where there is room: plots of time and of all jobs, and the longer ones with a bar a group."""
     made = [_figure(figure) for figure in figures(report)]
-    after = _section("Over all groups", _list(_findings(report))) + _section("Drift alarms", _alarms(report))
+    after = _section("Over all groups", _list(words.overall_findings(report))) + _section("Drift alarms", _alarms(report))
     left = [*made[:2], f'<div class="after">{after}</div>' if after else ""]
     return f'<div class="plots"><div>{"".join(left)}</div><div>{"".join(made[2:])}</div></div>'
 
@@ -89,7 +91,7 @@ def _commands(advice: str) -> str:
 
 
 def _window(report: ReportCalibrationResponse) -> str:
-    since, until = (f"{moment.ToDatetime():%Y-%m-%d %H:%M} UTC" for moment in (report.since_time, report.until_time))
+    since, until = utc(report.since_time), utc(report.until_time)
     return f'<p class="soft">Attempts that ended from {since} to {until}; calibration {escape(report.version or "none")}.</p>'
 
 
@@ -115,18 +117,6 @@ def _cell(text: str) -> str:
 
 def _section(title: str, content: str) -> str:
     return f"<h2>{escape(title)}</h2>{content}" if content else ""
-
-
-def _findings(report: ReportCalibrationResponse) -> list[str]:
-    overall = report.overall
-    found = (
-        words.waste_finding(overall),
-        words.rejections_finding(overall),
-        words.tries_finding(overall),
-        words.labels_finding(overall),
-        words.kept_out_finding(overall, report.quarantined_users),
-    )
-    return [each for each in found if each]
 
 
 def _list(lines: Iterable[str]) -> str:

@@ -115,6 +115,19 @@ def below_finding(groups: Iterable[CalibrationAudit]) -> str:
     return f"{which} below what was promised, beyond chance (the promise is over all jobs, not for each group): {names}{more}"
 
 
+def overall_findings(report: ReportCalibrationResponse) -> list[str]:
+    """What there is to say of all groups together."""
+    overall = report.overall
+    found = (
+        waste_finding(overall),
+        rejections_finding(overall),
+        tries_finding(overall),
+        labels_finding(overall),
+        kept_out_finding(overall, report.quarantined_users),
+    )
+    return [each for each in found if each]
+
+
 def rejections_finding(audit: CalibrationAudit) -> str:
     """What became of rejected jobs; empty without any."""
     found = audit.rejections

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
 from peakgate.client.render.trial import in_short, print_trial
+from peakgate.client.render.units import utc
 from peakgate.v1.calibration_service_pb2 import Calibration, PromoteCalibrationResponse, RollbackCalibrationResponse
 
 
@@ -77,7 +79,7 @@ def _print_levels(console: Console, version: Calibration) -> None:
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for heading in headings:
         right = heading in ("observations", "margin", "needed / predicted", "alarms")
         table.add_column(heading, justify="right" if right else "left", overflow="fold", no_wrap=heading in ("version", "made"))
@@ -89,4 +91,4 @@ def _counted(observations: int) -> str:
 
 
 def _made(version: Calibration) -> str:
-    return version.create_time.ToDatetime().strftime("%Y-%m-%d %H:%M UTC") if version.HasField("create_time") else ""
+    return utc(version.create_time) if version.HasField("create_time") else ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
-from rich.table import Table
 
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
 from peakgate.client.render.units import count, gb_and_gib
 from peakgate.v1.document import Plain
@@ -18,7 +18,7 @@ def print_rows(console: Console, rows: Sequence[Mapping[str, Plain]]) -> None:
     if not rows:
         console.print("The table is empty.")
         return
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for name in rows[0]:
         table.add_column(_heading(name), overflow="fold")
     for row in rows:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 
 from peakgate.client.imports.job import Fate, Imported
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
 from peakgate.client.render.units import gb
 from peakgate.v1.document import Plain
@@ -20,7 +20,7 @@ def print_imports(console: Console, imported: Sequence[Imported]) -> None:
     """A line for each job that a prediction is known of, and how many there were of each fate."""
     shown = [each for each in imported if each.fate in SHOWN_FATES]
     if shown:
-        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+        table = plain_table()
         for heading in ("job", "prediction", "peak", "fate", "why"):
             table.add_column(heading, overflow="fold")
         for each in shown:

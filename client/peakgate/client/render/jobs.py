@@ -9,8 +9,9 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from peakgate.client.render.answer import verdict_word
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
-from peakgate.client.render.units import gb
+from peakgate.client.render.units import gb, utc
 from peakgate.v1.prediction_pb2 import Observation
 from peakgate.v1.prediction_service_pb2 import PredictionSummary
 
@@ -26,7 +27,7 @@ def print_jobs(console: Console, predictions: Sequence[PredictionSummary]) -> No
     if not predictions:
         console.print("No predictions are stored yet.")
         return
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for heading in ("prediction", "job", "made", "verdict"):
         table.add_column(heading, no_wrap=True)
     for heading in ("predicted", "observed", "difference"):
@@ -48,7 +49,7 @@ def print_tries(console: Console, predictions: Sequence[PredictionSummary]) -> N
     if not predictions:
         console.print("No rejected job was let run all the same yet.")
         return
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for heading in ("prediction", "user", "tried", "job"):
         table.add_column(heading, no_wrap=True)
     for heading in ("needed", "upper bound", "card", "chance of OOM", "observed"):
@@ -66,7 +67,7 @@ def _try_cells(summary: PredictionSummary) -> tuple[str, ...]:
     return (
         escape(summary.prediction),
         escape(summary.user),
-        summary.tried.create_time.ToDatetime().strftime("%Y-%m-%d %H:%M UTC"),
+        utc(summary.tried.create_time),
         escape(summary.job_name),
         gb(peak.required_bytes),
         gb(peak.bound_bytes),
@@ -92,7 +93,7 @@ def _cells(summary: PredictionSummary) -> tuple[str, ...]:
     return (
         escape(summary.prediction),
         escape(summary.job_name),
-        summary.create_time.ToDatetime().strftime("%Y-%m-%d %H:%M UTC"),
+        utc(summary.create_time),
         verdict_word(summary.verdict),
         gb(predicted),
         gb(observed) if observed else "not seen",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from peakgate.client.render.text import escape
-from peakgate.client.render.units import gb
+from peakgate.client.render.units import gb, utc
 from peakgate.v1.calibration_service_pb2 import QuarantinedObservation, ReleaseObservationResponse
 
 
@@ -19,7 +19,7 @@ def print_quarantine(console: Console, observations: Sequence[QuarantinedObserva
     for each in observations:
         seen = each.observation
         attempt = f"job {escape(seen.job)}" + (f", attempt {seen.restart}" if seen.restart else "")
-        when = each.quarantine_time.ToDatetime().strftime("%Y-%m-%d %H:%M UTC")
+        when = utc(each.quarantine_time)
         console.print(f"[bold]{escape(each.prediction)}[/bold] {attempt}, {when}: {each.reason}")
         console.print(f"  {escape(each.message)}")
         console.print(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
 from peakgate.client.render.units import gb
 from peakgate.v1.calibration_simulation_pb2 import PolicyOutcome, RefusedAttempt, SimulateCalibrationResponse
@@ -16,7 +16,7 @@ MOST_SHOWN = 20
 
 def print_simulation(console: Console, answer: SimulateCalibrationResponse) -> None:
     """A line for each policy, the cheapest one marked, and what the figures cannot say."""
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("")
     table.add_column("policy", no_wrap=True)
     for heading in HEADINGS:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from rich.console import Console
-from rich.table import Table
 
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
 from peakgate.v1.calibration_service_pb2 import CalibrationTrial, TrialRule
 
@@ -26,7 +26,7 @@ def in_short(trial: CalibrationTrial) -> str:
 
 def print_trial(console: Console, trial: CalibrationTrial) -> None:
     """Each rule of promotion with its figure and whether it holds."""
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for heading in ("rule of promotion", "figure", "limit", "holds", ""):
         table.add_column(heading, justify="right" if heading in ("figure", "limit") else "left", overflow="fold")
     for rule in trial.rules:

@@ -1,6 +1,8 @@
-"""Sizes and ratios as a person reads them; the unit is always written out."""
+"""Sizes, ratios and moments as a person reads them; the unit is always written out."""
 
 from __future__ import annotations
+
+from google.protobuf.timestamp_pb2 import Timestamp
 
 GB = 10**9
 GIB = 2**30
@@ -31,6 +33,11 @@ def step_time(ratio: float) -> str:
         return "not estimated"
     percent = round((ratio - 1) * 100)
     return "as fast" if percent == 0 else f"{abs(percent)} % {'slower' if percent > 0 else 'faster'}"
+
+
+def utc(moment: Timestamp) -> str:
+    """A moment to the minute: `2026-05-01 12:00 UTC`."""
+    return f"{moment.ToDatetime():%Y-%m-%d %H:%M} UTC"
 
 
 def bar(part: float, width: int) -> str:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from peakgate.client.errors import PeakgateError
 from peakgate.client.origin import placed
+from peakgate.client.slurm_defaults import CARDS_FILE
 from peakgate.hooks.slurm.attached import PREDICTION, Attached, attach, read_attached
 from peakgate.hooks.slurm.change import change_of
 from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_around
-from peakgate.hooks.slurm.host_cards import CARDS_FILE, on_host_cards
+from peakgate.hooks.slurm.host_cards import on_host_cards
 from peakgate.hooks.slurm.judge import Judged, Launch, judge, source_of
 from peakgate.hooks.slurm.message import REFUSED, SUBMITTED, Told, lines_of, plain, shown
 from peakgate.hooks.slurm.submit_settings import FILE_VARIABLE, SettingsError, SubmitSettings, read_settings_of_host
@@ -94,7 +95,7 @@ def _decided(
 
 def _of(line: CommandLine, judged: Judged, attached: Attached, settings: SubmitSettings, options: Mapping[str, str]) -> Decision:
     answer, rejected = judged.answer, judged.answer.verdict == Verdict.VERDICT_REJECT
-    refused = rejected and settings.mode == "enforce" and not attached.override and not is_granted(answer)
+    refused = rejected and settings.mode == "enforce" and not attached.override and not answer.try_anyway.granted
     return Decision(
         words=line.words,
         lines=lines_of(answer, _told(judged, settings, is_refused=refused)) if _is_worth_saying(answer, options) else (),
@@ -109,16 +110,6 @@ def _comment_of(attached: Attached, own: str) -> str:
     return comment if comment != own else ""
 
 
-def is_granted(answer: PredictResponse) -> bool:
-    """Whether the service lets the rejected job run all the same."""
-    return bool(getattr(_tried(answer), "granted", False))
-
-
-def _tried(answer: PredictResponse) -> object:
-    """What the service says of a wish to try a rejected job; None where nobody asked, or the API has no tries."""
-    return next((value for field, value in answer.ListFields() if field.name == "try_anyway"), None)
-
-
 def _told(judged: Judged, settings: SubmitSettings, *, is_refused: bool) -> Told:
     suggestion = shown(judged.answer.suggestions)
     launch = judged.source.launch
@@ -126,7 +117,7 @@ def _told(judged: Judged, settings: SubmitSettings, *, is_refused: bool) -> Told
         change=change_of(suggestion, launch) if suggestion is not None and launch is not None else "",
         outcome=REFUSED if is_refused else SUBMITTED,
         unserved=judged.unserved,
-        try_with=str(getattr(_tried(judged.answer), "message", "")) or (TRY_WITH if is_refused and settings.server else ""),
+        try_with=judged.answer.try_anyway.message or (TRY_WITH if is_refused and settings.server else ""),
     )
 
 

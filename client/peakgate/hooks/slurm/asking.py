@@ -13,6 +13,7 @@ import grpc
 import grpc.aio
 
 from peakgate.client.errors import ServiceError
+from peakgate.client.slurm_defaults import SERVICE_SECONDS
 from peakgate.hooks.slurm.breaker import Breaker
 from peakgate.hooks.slurm.cache import Cache
 from peakgate.v1.callers import SLURM, user_agent
@@ -26,7 +27,6 @@ if TYPE_CHECKING:  # types of the generated stubs, absent at run time
 
 Answer = TypeVar("Answer")
 
-SERVICE_SECONDS = 0.15
 HEAD_START_SECONDS = 0.05
 """The service has so long for itself; then the one beside begins as well, so that its answer is there at the service's deadline."""
 

@@ -23,6 +23,7 @@ from urllib.parse import quote, unquote
 
 from peakgate.v1.document import DocumentError, job_to_dict, parse_job
 from peakgate.v1.json_text import JsonError, read_json
+from peakgate.v1.names import bare_id, full_name
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 JOB, WORDS, PREDICTION = "PEAKGATE_JOB", "PEAKGATE_ATTACHED", "PEAKGATE_PREDICTION"
@@ -31,7 +32,6 @@ ALWAYS_EXPORTED = "SLURM_"
 """Prefix of the variables that --export=NONE leaves a job (sbatch(1), --export)."""
 
 IN_COMMENT = re.compile(r"(?<!\S)peakgate:[ \t]*([^;]*)")
-PREFIX = "predictions/"
 ID = re.compile(r"[0-9A-Za-z_-]{1,128}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -70,7 +70,7 @@ class Attached:
     def words(self) -> str:
         """The short form: `id=… digest=… script=…`."""
         pairs = {
-            "id": self.prediction.removeprefix(PREFIX),
+            "id": bare_id(self.prediction),
             "digest": self.digest,
             "script": self.script,
             "try": quote(self.try_reason[:LONGEST_REASON]),
@@ -110,9 +110,9 @@ def read_attached(environment: Mapping[str, str], comment: str = "") -> Attached
     """What came with a job, by its environment and its comment; the environment's words win. What is malformed counts as not stated."""
     words, stated = _words_of_comment(comment)
     words |= dict(_pairs(_variable(environment, WORDS)))
-    prediction = words.get("id", "") or _variable(environment, PREDICTION).removeprefix(PREFIX)
+    prediction = words.get("id", "") or bare_id(_variable(environment, PREDICTION))
     return Attached(
-        prediction=PREFIX + prediction if ID.fullmatch(prediction) else "",
+        prediction=full_name(prediction) if ID.fullmatch(prediction) else "",
         digest=_matched(DIGEST, words.get("digest", "")),
         script=_matched(DIGEST, words.get("script", "")),
         try_reason=_line(words.get("try", "")),

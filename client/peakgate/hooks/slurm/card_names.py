@@ -36,3 +36,8 @@ def size_of(name: str) -> int:
     """Gigabytes in a name of the catalogue; 0: it states none."""
     match = _OWN_SIZE.search(name)
     return int(match[1]) if match else 0
+
+
+def named_bytes(name: str) -> int:
+    """The same in bytes, as it is compared with a card's memory."""
+    return size_of(name) * 10**9

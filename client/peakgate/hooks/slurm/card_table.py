@@ -62,7 +62,7 @@ class CardTable:
     cards: tuple[Row, ...] = field(default=())
 
 
-LARGEST_BYTES = 16 << 20
+LARGEST_CHARACTERS = 16 << 20
 _TEXTS = ("type", "nodes", "gpu", "source")
 _LISTS = ("partitions", "features")
 _NUMBERS = ("count", "memory_bytes")
@@ -74,7 +74,9 @@ def read_table(path: Path) -> CardTable:
 
     try:
         with path.open(encoding="utf-8") as file:
-            text = file.read(LARGEST_BYTES)
+            text = file.read(LARGEST_CHARACTERS + 1)
+        if len(text) > LARGEST_CHARACTERS:
+            raise TableError(f"{path} is longer than {LARGEST_CHARACTERS} characters")
         documents = load_all(text)
     except (OSError, UnicodeDecodeError) as error:
         raise TableError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error

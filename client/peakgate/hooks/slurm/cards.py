@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from peakgate.hooks.slurm.card_names import cards_meant, size_of
+from peakgate.hooks.slurm.card_names import cards_meant, named_bytes
 from peakgate.hooks.slurm.card_rows import rows_for
 from peakgate.hooks.slurm.card_table import CATALOGUE, CardTable, Row, Untyped
 from peakgate.hooks.slurm.submission import Submission
-
-GIGABYTE = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,7 @@ class Cards:
 
     def bytes_of(self, card: Card) -> int:
         """A card's memory, to compare it with others; 0: not known."""
-        return card.memory_bytes or self.catalogue.get(card.name, 0) or size_of(card.name) * GIGABYTE
+        return card.memory_bytes or self.catalogue.get(card.name, 0) or named_bytes(card.name)
 
     def least_that_holds(self, choice: Choice, needed_bytes: int) -> Card | None:
         """The card with the least memory on which a job fits, of those whose memory is known; None: none."""

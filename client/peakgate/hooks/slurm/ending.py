@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -13,8 +12,8 @@ from peakgate.client.imports.job import Fate, Imported, ImportedJob
 from peakgate.client.imports.sacct import read_sacct
 from peakgate.client.imports.sacct_text import COMMAND
 from peakgate.hooks.slurm.joining import ended_job, event_request, with_out_of_memory
+from peakgate.hooks.slurm.scontrol import ScontrolError, run, unavailable
 
-SCONTROL_SECONDS = 10.0
 PAUSES_SECONDS = (0.2, 0.3, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """Between two looks at a job that is still completing: a node that does not answer holds one up for as long as it is down."""
 
@@ -36,23 +35,19 @@ def job_that_ended(environment: Mapping[str, str], *, look: Look, pause: Callabl
 
 def scontrol(number: str) -> str:
     """What the controller knows of a job. Raises InputError."""
-    return _output(["scontrol", "show", "job", "-o", number])
+    return _output("scontrol", "show", "job", "-o", number)
 
 
 def sacct(since: str) -> str:
     """The accounting of all users' jobs since a time of sacct's own forms. Raises InputError."""
-    words = [f"--starttime={since}" if word.startswith("--starttime=") else word for word in COMMAND.split()]
-    return _output(words)
+    return _output(*(f"--starttime={since}" if word.startswith("--starttime=") else word for word in COMMAND.split()))
 
 
-def _output(words: list[str]) -> str:
+def _output(*command: str) -> str:
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=SCONTROL_SECONDS, check=False)  # noqa: S603 - our own words
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise InputError(f"{words[0]}: {error}", reason="SLURM_UNAVAILABLE") from error
-    if done.returncode:
-        raise InputError(f"{words[0]}: {done.stderr.strip()[:300]}", reason="SLURM_UNAVAILABLE")
-    return done.stdout
+        return run(*command)
+    except ScontrolError as error:
+        raise unavailable(error) from error
 
 
 def ended_in(text: str, *, where: str, mapping: Mapping[str, str]) -> list[ImportedJob]:

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from peakgate.client.imports.joined import UNCHECKED
 from peakgate.hooks.slurm.asking import Judges
-from peakgate.hooks.slurm.attached import PREFIX, Attached, AttachedError, attached_job, is_of
+from peakgate.hooks.slurm.attached import Attached, AttachedError, attached_job, is_of
 from peakgate.hooks.slurm.cache import Cache
 from peakgate.hooks.slurm.reading import Read, read_submission, request_flags
 from peakgate.hooks.slurm.submission import Submission
-from peakgate.hooks.slurm.wire import MODIFY, UNCHECKED, Request
+from peakgate.hooks.slurm.wire import MODIFY, Request
+from peakgate.v1.names import full_name
 from peakgate.v1.prediction_service_pb2 import GetPredictionResponse
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -73,7 +75,7 @@ class Finder:
         match = STAMP.search(submission.admin_comment)
         if match is None or match[1] == UNCHECKED:
             return Found()
-        stored = await self.judges.stored(PREFIX + match[1])
+        stored = await self.judges.stored(full_name(match[1]))
         return Found(job=stored.job, stored=stored) if stored is not None else Found(read=Read(problem=UNKNOWN))
 
     async def _of_script(self, request: Request, submission: Submission, attached: Attached) -> Found:

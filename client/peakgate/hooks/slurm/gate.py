@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from peakgate.client.imports.joined import UNCHECKED
 from peakgate.hooks.slurm.advising import Advisers
 from peakgate.hooks.slurm.asking import STORED, Judgement, Judges
-from peakgate.hooks.slurm.attached import PREFIX, Attached, read_attached
+from peakgate.hooks.slurm.attached import Attached, read_attached
 from peakgate.hooks.slurm.cards import Cards
 from peakgate.hooks.slurm.change import change_of
 from peakgate.hooks.slurm.finding import Finder
@@ -23,8 +24,9 @@ from peakgate.hooks.slurm.rules import TOLD, Mode, Rules, Treatment, Who
 from peakgate.hooks.slurm.steering import Steering, steering_of
 from peakgate.hooks.slurm.submission import Submission, submission_of
 from peakgate.hooks.slurm.verdicts import Case, Outcome, outcome_of
-from peakgate.hooks.slurm.wire import MODIFY, UNCHECKED, Reply, Request, WireError, parse_request
+from peakgate.hooks.slurm.wire import MODIFY, Reply, Request, WireError, parse_request
 from peakgate.hooks.slurm.wishes import Wishes, read_wishes
+from peakgate.v1.names import bare_id
 from peakgate.v1.prediction_pb2 import Verdict
 
 BESIDE_SERVICE_SECONDS = 0.07
@@ -163,7 +165,7 @@ def _decision(request: Request, submission: Submission, case: Case, outcome: Out
         card=answer.capacity.gpu if answer is not None else "",
         mode=case.treatment.mode.value,
         verdict=Verdict.Name(answer.verdict).removeprefix("VERDICT_") if answer is not None else "",
-        prediction=answer.prediction.removeprefix(PREFIX) if answer is not None else "",
+        prediction=bare_id(answer.prediction) if answer is not None else "",
         outcome=outcome.outcome,
         checked=answer is not None,
         by=case.judgement.by,

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from peakgate.client.slurm_defaults import SERVICE_SECONDS
 from peakgate.hooks.slurm.advising import Advisers
-from peakgate.hooks.slurm.asking import SERVICE_SECONDS, Judges, Service
+from peakgate.hooks.slurm.asking import Judges, Service
 from peakgate.hooks.slurm.beside import Beside
 from peakgate.hooks.slurm.card_table import CardTable, TableError, read_table
 from peakgate.hooks.slurm.cards import Cards

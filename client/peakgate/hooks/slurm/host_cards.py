@@ -13,7 +13,6 @@ from peakgate.hooks.slurm.fitting import on_request
 from peakgate.hooks.slurm.submission import Submission, submission_of
 from peakgate.v1.training_job_pb2 import TrainingJob
 
-CARDS_FILE = Path("/etc/peakgate/cards.yaml")
 COUNTED = {
     "gpus": "tres_per_job", "gpus_per_node": "tres_per_node", "gpus_per_task": "tres_per_task", "gpus_per_socket": "tres_per_socket",
 }  # fmt: skip

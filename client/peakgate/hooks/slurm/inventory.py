@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from peakgate.hooks.slurm.card_names import cards_meant, size_of
+from peakgate.hooks.slurm.card_names import cards_meant, named_bytes
 from peakgate.hooks.slurm.card_rows import node_names
 from peakgate.hooks.slurm.card_table import CATALOGUE, LEARNED, TABLE, UNKNOWN, CardTable, Row
-from peakgate.hooks.slurm.learned import GIGABYTE, Seen, by_host, gib, is_near, learned_of
+from peakgate.hooks.slurm.learned import Seen, by_host, gib, is_near, learned_of
 from peakgate.hooks.slurm.nodes import Node, folded
 
 
@@ -108,7 +108,7 @@ def _as_elsewhere(kind: str, node: Node, seen: Seen) -> _Known:
 def _gpu_of(seen: Seen, names: Sequence[str]) -> str:
     """The catalogue's name of what NVML names; of several the one of its size."""
     found = cards_meant(seen.gpu_name) or tuple(names)
-    held = [name for name in found if is_near(size_of(name) * GIGABYTE, seen.total_bytes)]
+    held = [name for name in found if is_near(named_bytes(name), seen.total_bytes)]
     return held[0] if len(held) == 1 else ""
 
 
@@ -116,7 +116,7 @@ def _against(known: _Known, said: Seen | str | None, who: str, sizes: Mapping[st
     """With a remark where agents say something else."""
     if isinstance(said, str):
         return replace(known, remark=said, is_bad=is_bad)
-    size = known.memory_bytes or sizes.get(known.gpu, 0) or size_of(known.gpu) * GIGABYTE
+    size = known.memory_bytes or sizes.get(known.gpu, 0) or named_bytes(known.gpu)
     if said is None or not size or is_near(size, said.total_bytes):
         return known
     name = f" ({said.gpu_name})" if said.gpu_name else ""

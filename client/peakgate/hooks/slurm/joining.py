@@ -6,30 +6,23 @@ the node's RAM. So an out-of-memory of the GPU is inferred: the job failed by it
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from peakgate.client.imports.job import ImportedJob
 from peakgate.client.imports.joined import prediction_of_comment
+from peakgate.client.imports.sacct import SOURCE
 from peakgate.client.imports.slurm_words import event_of, exit_of, moment_of
 from peakgate.hooks.slurm.attached import read_attached
+from peakgate.hooks.slurm.records import fields_of
 from peakgate.v1.prediction_service_pb2 import GetPredictionResponse
 from peakgate.v1.telemetry_service_pb2 import ReportJobEventRequest
 from peakgate.v1.times import timestamp
 
-SOURCE = "slurm"
 NEARLY_FULL = 0.97
 """Of the card: the allocator raises when one more request does not fit beside what is in use, so that the last sample is near its end."""
 
 WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"})
 STILL_ENDING = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"})
-_FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/_]*)=")
-
-
-def fields_of(record: str) -> dict[str, str]:
-    """`Name=value Name=value` as `scontrol show job -o` prints it; a value may hold blanks."""
-    parts = _FIELD.split(record.strip())
-    return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=False)}
 
 
 def ended_job(record: str, *, cluster: str, restart: int) -> ImportedJob | None:

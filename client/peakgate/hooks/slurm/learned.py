@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from peakgate.hooks.slurm.card_names import cards_meant, size_of
+from peakgate.hooks.slurm.card_names import cards_meant, named_bytes
 from peakgate.hooks.slurm.nodes import Node
 
-GIGABYTE = 10**9
+if TYPE_CHECKING:
+    from peakgate.v1.telemetry_service_pb2 import NodeCard
+
+UNNAMED_CLUSTERS = frozenset({"", "default"})
+"""What an agent calls its cluster when nobody told it."""
+
 TOLERANCE = 0.08
 """A card named after 80 GB has 79.6 to 80 GiB, one after 24 GB 22.5 to 24 GiB (server's catalogue of GPUs): so far is a size its own."""
 
@@ -20,6 +26,12 @@ class Seen:
     node: str
     gpu_name: str
     total_bytes: int
+
+
+def seen_in(cluster: str, cards: Iterable[NodeCard]) -> list[Seen]:
+    """What agents saw in the nodes of a cluster, and those that nobody told which one they are in."""
+    mine = (card for card in cards if card.cluster in UNNAMED_CLUSTERS or card.cluster.lower() == cluster.lower())
+    return [Seen(card.node, card.gpu_name, card.total_bytes) for card in mine]
 
 
 def by_host(seen: Iterable[Seen]) -> dict[str, list[Seen]]:
@@ -66,7 +78,7 @@ def _is(kind: str, card: Seen, types: Sequence[str]) -> bool:
 
 def _may_be(kind: str, card: Seen) -> bool:
     names = cards_meant(kind)
-    return any(is_near(card.total_bytes, size_of(name) * GIGABYTE) and name in (cards_meant(card.gpu_name) or (name,)) for name in names)
+    return any(is_near(card.total_bytes, named_bytes(name)) and name in (cards_meant(card.gpu_name) or (name,)) for name in names)
 
 
 def is_near(one_bytes: int, other_bytes: int) -> bool:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from peakgate.client.render.suggestions import assignments
 from peakgate.client.render.text import visible
 from peakgate.client.render.units import gb, step_time
+from peakgate.v1.names import bare_id
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 
 MARK = "peakgate: "
 WIDTH, MOST_LINES = 120, 3
-_PREFIX = "predictions/"
 _ASCII = {"\N{NO-BREAK SPACE}": " ", "×": "x", "…": "...", "–": "-", "—": "-", "→": "->", "’": "'", "²": "2", "³": "3"}
 REFUSED, SUBMITTED = "refused", "submitted all the same"
 
@@ -102,7 +102,7 @@ def _change(answer: PredictResponse, told: Told) -> str:
 
 def _rest(answer: PredictResponse, told: Told) -> str:
     """What happens now, how to try all the same, and where the whole answer stands."""
-    identity = answer.prediction.removeprefix(_PREFIX)
+    identity = bare_id(answer.prediction)
     more = f"more: peakgate explain {identity}" if identity else told.unserved
     parts = [part for part in (told.outcome, told.try_with, more) if part]
     while len("; ".join(parts)) > WIDTH - len(MARK) and len(parts) > 2:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from peakgate.hooks.slurm.records import fields_of
 from peakgate.hooks.slurm.tres import GPU, SHARED, Item, items
 
-_FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z:/_]*)=")
 _RANGE = re.compile(r"^([^\[\]]*)\[([\d,\-]+)\](.*)$")
 MOST_NODES = 100_000
 """Names that one list is taken apart into; the largest cluster that Slurm takes has 65,533 nodes (slurm/slurm.h, MAX_NODES)."""
@@ -30,12 +30,6 @@ class Node:
     state: str = ""
     comes_and_goes: bool = False
     """A node of a cloud, which may not be there yet."""
-
-
-def fields_of(line: str) -> dict[str, str]:
-    """`Name=value Name=value …`; a value may hold blanks."""
-    parts = _FIELD.split(line.strip())
-    return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def nodes_of(text: str) -> Iterator[Node]:

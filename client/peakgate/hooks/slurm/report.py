@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from peakgate.client.imports.joined import full_name
 from peakgate.hooks.slurm.joining import NEARLY_FULL
+from peakgate.v1.names import full_name
 from peakgate.v1.plain import Plain
 from peakgate.v1.prediction_service_pb2 import PredictionSummary
 

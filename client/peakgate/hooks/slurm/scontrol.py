@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from peakgate.client.errors import InputError
+
 SECONDS = 20.0
 """A controller that is busy answers within its MessageTimeout of ten seconds; the client tries once more (slurm.conf(5))."""
 
@@ -16,6 +18,11 @@ _SETTING = re.compile(r"^(\S[^=]*?)\s*=\s?(.*)$")
 
 class ScontrolError(Exception):
     """A command that said no, in its own words."""
+
+
+def unavailable(error: ScontrolError) -> InputError:
+    """The same, as an error of the command."""
+    return InputError(str(error), reason="SLURM_UNAVAILABLE")
 
 
 def scontrol(*words: str) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.table import Table
-
 from peakgate.client.options import Output
 from peakgate.client.output import human_console, write_all
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
 from peakgate.client.render.units import gb_and_gib
 from peakgate.hooks.slurm.inventory import Found
@@ -25,7 +24,7 @@ def print_inventory(found: Sequence[Found], output: Output) -> None:
     if not found:
         console.print("The cluster has no node with a GPU in its Gres.")
         return
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table()
     for name in COLUMNS:
         table.add_column(name, overflow="fold")
     for each in found:

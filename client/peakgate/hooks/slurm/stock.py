@@ -11,12 +11,9 @@ from peakgate.client.errors import InputError, PeakgateError
 from peakgate.hooks.slurm.card_file import table_text, write_table
 from peakgate.hooks.slurm.card_table import CardTable, TableError, read_table
 from peakgate.hooks.slurm.inventory import Found, inventory
-from peakgate.hooks.slurm.learned import Seen
+from peakgate.hooks.slurm.learned import Seen, seen_in
 from peakgate.hooks.slurm.nodes import default_partition, nodes_of
-from peakgate.hooks.slurm.scontrol import ScontrolError, scontrol, settings_of
-
-UNNAMED_CLUSTERS = frozenset({"", "default"})
-"""What an agent calls its cluster when nobody told it."""
+from peakgate.hooks.slurm.scontrol import ScontrolError, scontrol, settings_of, unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +51,9 @@ def seen_by_agents(server: str | None, db: str | None, cluster: str) -> tuple[Se
     from peakgate.client.connect import open_client  # gRPC, which a broken request never needs
 
     with open_client(server, db) as client:
-        cards = [card for card in client.list_cards() if card.cluster in UNNAMED_CLUSTERS or card.cluster.lower() == cluster.lower()]
+        seen = seen_in(cluster, client.list_cards())
         sizes = {gpu.name: gpu.total_bytes for gpu in client.list_gpus().gpus}
-    return [Seen(card.node, card.gpu_name, card.total_bytes) for card in cards], sizes
+    return seen, sizes
 
 
 @contextmanager
@@ -65,7 +62,7 @@ def told() -> Iterator[None]:
     try:
         yield
     except ScontrolError as error:
-        raise InputError(str(error), reason="SLURM_UNAVAILABLE") from error
+        raise unavailable(error) from error
     except TableError as error:
         raise InputError(str(error), reason="CARDS_INVALID") from error
     except OSError as error:

@@ -25,7 +25,6 @@ from peakgate.hooks.slurm.signs import may_train
 if TYPE_CHECKING:
     from peakgate.hooks.slurm.admitting import Decision
 
-PROGRAMS = ("sbatch", "srun", "salloc")
 REFUSED_STATUS = 1
 """As sbatch itself when a job is not accepted, and as `peakgate predict` of a job that does not fit."""
 USAGE_STATUS = 2

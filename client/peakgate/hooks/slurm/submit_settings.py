@@ -18,7 +18,7 @@ FILE_VARIABLE = "PEAKGATE_SUBMIT_SETTINGS"
 MODES = ("off", "shadow", "warn", "enforce")
 """Nothing is read; judged and attached without a word; a word as well; and a job that does not fit is not submitted."""
 
-LARGEST_BYTES = 64 << 10
+LARGEST_CHARACTERS = 64 << 10
 SLURM_CONF = Path("/etc/slurm/slurm.conf")
 _CLUSTER = re.compile(r"^[ \t]*ClusterName[ \t]*=[ \t]*([\w.-]+)", re.IGNORECASE | re.MULTILINE)
 
@@ -56,7 +56,10 @@ def read_settings_of_host(own: Mapping[str, str], environment: Mapping[str, str]
 def _of_file(path: Path, *, is_asked_for: bool) -> SubmitSettings:
     try:
         with path.open(encoding="utf-8") as file:
-            read = yaml.safe_load(file.read(LARGEST_BYTES)) or {}
+            text = file.read(LARGEST_CHARACTERS + 1)
+        if len(text) > LARGEST_CHARACTERS:
+            raise SettingsError(f"{path} is longer than {LARGEST_CHARACTERS} characters")
+        read = yaml.safe_load(text) or {}
     except FileNotFoundError as error:
         if is_asked_for:
             raise SettingsError(f"{path} does not exist") from error

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from peakgate.hooks.slurm.admitting import is_granted
+from peakgate.client.imports.joined import UNCHECKED
 from peakgate.hooks.slurm.asking import BESIDE, Judgement
 from peakgate.hooks.slurm.message import REFUSED as NOW_REFUSED
 from peakgate.hooks.slurm.message import Told, lines_of, plain, shown
 from peakgate.hooks.slurm.rules import TOLD, Mode, Override, Treatment, WithoutAnswer
 from peakgate.hooks.slurm.steering import Steering
-from peakgate.hooks.slurm.wire import ACCESS, GRES, NOTHING, UNCHECKED, Reply
+from peakgate.hooks.slurm.wire import ACCESS, GRES, NOTHING, Reply
 from peakgate.hooks.slurm.wishes import Wishes
+from peakgate.v1.names import bare_id
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 
 ADMITTED, REFUSED, WOULD_REFUSE = "admitted", "refused", "would_refuse"
-PREFIX = "predictions/"
 TRY = "try"
 UNSERVED = "judged without the service, not recorded"
 TRY_WITH = "to try it anyway: #PEAKGATE try=REASON"
 NOT_READ = "files that it names are not read on the controller: peakgate sbatch reads them"
 NOW_ADMITTED = "admitted all the same"
+NOT_GRANTED = "the try was not granted"
+"""Where whoever judged keeps no tries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ def outcome_of(case: Case) -> Outcome:
 
 def stamp_of(answer: PredictResponse) -> str:
     """The id that the service knows the prediction by; what it does not know counts as unchecked."""
-    return answer.prediction.removeprefix(PREFIX) or UNCHECKED
+    return bare_id(answer.prediction) or UNCHECKED
 
 
 def _rejected(case: Case, answer: PredictResponse) -> Outcome:
@@ -84,7 +86,7 @@ def _excuse(case: Case, answer: PredictResponse) -> str:
         return "operator"
     if case.override is not None:
         return f"override {case.override.name}"
-    if case.wishes.try_reason and is_granted(answer):
+    if case.wishes.try_reason and answer.try_anyway.granted:
         return TRY
     return "partly read" if case.is_partial else ""
 
@@ -99,15 +101,9 @@ def _lines(case: Case, answer: PredictResponse, outcome: str) -> tuple[str, ...]
     change = case.edit(suggestion) if case.edit is not None and suggestion is not None else ""
     offered = TRY_WITH if outcome == NOW_REFUSED and not case.wishes.try_reason else ""
     if outcome == NOW_REFUSED and case.wishes.try_reason:
-        outcome = f"refused, {_budget(answer)}"
+        outcome = f"refused, {answer.try_anyway.message or NOT_GRANTED}"
     told = Told(change=change, outcome=outcome, unserved=_unserved(case), try_with=offered, is_brief=case.judgement.is_brief)
     return tuple(lines_of(answer, told))
-
-
-def _budget(answer: PredictResponse) -> str:
-    if "try_anyway" in answer.DESCRIPTOR.fields_by_name and (message := getattr(answer, "try_anyway").message):  # noqa: B009 - the same
-        return str(message)
-    return "the try was not granted"
 
 
 def _unserved(case: Case) -> str:

@@ -20,7 +20,6 @@ MOST_REPLY_BYTES = 8192
 LONGEST_SAID = 300
 MOST_SAID = 8
 
-UNCHECKED = "unchecked"
 NOTHING = "-"
 """In place of an id: there was nothing to check, and no stamp is left."""
 GRES, ACCESS = "gres", "access"

@@ -15,7 +15,6 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from peakgate.calibration.gate import VALUE_INVALID
 from peakgate.server.clock import MICROSECONDS, Clock, from_timestamp
 from peakgate.server.errors import PeakgateError, field_error
-from peakgate.server.intake import LATEST_SECONDS
 from peakgate.server.judge import Judge
 from peakgate.server.pages import make_token, page_size, read_token
 from peakgate.server.policy import Policy
@@ -26,6 +25,7 @@ from peakgate.server.simulation.result import MOST_NAMED, Terms, simulate
 from peakgate.server.store.base import Store
 from peakgate.server.store.records import Place
 from peakgate.v1 import calibration_simulation_pb2 as pb
+from peakgate.v1.times import LATEST_SECONDS
 
 OVERRIDE_SHARE = 0.05
 OOM_COST, REJECTION_COST = 19.0, 1.0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from peakgate.calibration import Observation
+from peakgate.calibration.gate import CARD_FULL
+from peakgate.server.classing import OUT_OF_MEMORY
 from peakgate.server.clock import to_timestamp
 from peakgate.server.store.records import PastRow
 from peakgate.server.subjects import observation_from
 from peakgate.v1.calibration_simulation_pb2 import PastAttempt
 from peakgate.v1.training_job_pb2 import TrainingJob
 
-CAME_TO_ITS_END = frozenset({"NO_DEVICE_FIGURE", "AVERAGED", "LENGTH_UNKNOWN", "CARD_FULL"})
+CAME_TO_ITS_END = frozenset({"NO_DEVICE_FIGURE", "AVERAGED", "LENGTH_UNKNOWN", CARD_FULL})
 """Reasons for which a need is not known although the job ended well: every rule for another end comes before theirs."""
 
 
@@ -36,4 +38,4 @@ def _outcome(reason: str, observation: Observation | None) -> str:
     """How it ended, as far as that decides whether it fits."""
     if reason in CAME_TO_ITS_END or (observation is not None and observation.exact):
         return "finished"
-    return "oom" if reason == "OUT_OF_MEMORY" or (observation is not None and observation.fills_the_card) else "failed"
+    return "oom" if reason == OUT_OF_MEMORY or (observation is not None and observation.fills_the_card) else "failed"

@@ -9,7 +9,7 @@ from enum import Enum, auto
 
 from peakgate.calibration import Observation, Subject
 from peakgate.calibration.gate import CLOCK_SKEW_SECONDS, FUTURE_DATED, INTERVAL_INVALID, VALUE_INVALID, judge_size, judge_values
-from peakgate.calibration.observation import FULL_CARD_RATIO
+from peakgate.calibration.observation import EXCLUSIVE_CARD_RATIO
 from peakgate.memory.prediction import JobError
 from peakgate.server.clock import MICROSECONDS, from_timestamp
 from peakgate.server.convert import job_from_message
@@ -206,7 +206,7 @@ def _ends(attempt: PastAttempt, card_bytes: int) -> tuple[int, int | None]:
         return attempt.lower_bytes or int(attempt.upper_bytes / LARGEST_CACHE_RATIO), attempt.upper_bytes
     if attempt.outcome == "oom":
         lower_bytes = max(attempt.lower_bytes, observed_bytes)
-        return (max(card_bytes, lower_bytes) if not lower_bytes or lower_bytes >= FULL_CARD_RATIO * card_bytes else lower_bytes), None
+        return (max(card_bytes, lower_bytes) if not lower_bytes or lower_bytes >= EXCLUSIVE_CARD_RATIO * card_bytes else lower_bytes), None
     if attempt.lower_bytes:
         return attempt.lower_bytes, None
     if attempt.outcome == "finished" and observed_bytes:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from peakgate.server.errors import PeakgateError, field_error
-from peakgate.server.policy import CAREFUL_COVERAGE, Policy
+from peakgate.server.policy import CAREFUL_COVERAGE, Policy, coverage_of_costs
 
 FIELD = "settings.policies"
 FORMS = "fixed:PERCENT, alpha:A, alpha:A/CAREFUL, costs:OOM:REJECTION or site"
@@ -49,7 +49,7 @@ def candidate(text: str, *, site: Policy) -> Candidate:
         return Candidate(text=text, title=_levels(alpha, careful), policy=_policy(site, alpha, careful))
     if kind == "costs":
         oom, _, rejection = rest.partition(":")
-        alpha = alpha_of(_number(text, oom, least=0.0), _number(text, rejection, least=0.0), text=text)
+        alpha = 1 - _coverage(text, _number(text, oom, least=0.0), _number(text, rejection, least=0.0))
         careful = min(alpha, 1 - CAREFUL_COVERAGE)
         return Candidate(text=text, title=f"an OOM costs {oom}, a rejection {rejection}", policy=_policy(site, alpha, careful))
     if text == "site":
@@ -57,14 +57,13 @@ def candidate(text: str, *, site: Policy) -> Candidate:
     raise _bad(text)
 
 
-def alpha_of(oom_cost: float, rejection_cost: float, *, text: str) -> float:
-    """The probability of an out-of-memory above which a rejection is the cheaper mistake: 1/(1 + c_oom/c_reject).
-
-    Admitting costs p·c_oom in the mean, rejecting (1 − p)·c_reject (Elkan, "The foundations of cost-sensitive learning", IJCAI 2001).
-    """
+def _coverage(text: str, oom_cost: float, rejection_cost: float) -> float:
     if not (oom_cost > 0 and rejection_cost > 0):
         raise _bad(text)
-    return rejection_cost / (oom_cost + rejection_cost)
+    try:
+        return coverage_of_costs(oom_cost, rejection_cost)
+    except ValueError as error:
+        raise _bad(text) from error
 
 
 def _policy(site: Policy, alpha: float, careful: float) -> Policy:

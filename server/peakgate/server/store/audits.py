@@ -7,7 +7,9 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, case, func, select
 
+from peakgate.calibration.gate import USER_QUARANTINED
 from peakgate.server.store.audit_records import AlarmRow, AuditCounts, AuditRow, AuditWindow
+from peakgate.server.store.records import ALARM
 from peakgate.server.store.tables import calibrations, observations, predictions, tries
 
 ROWS_AT_ONCE = 1000
@@ -16,7 +18,6 @@ ROWS_AT_ONCE = 1000
 ALARMS_LISTED = 500
 """Newest drift alarms of a report."""
 
-QUARANTINED = "USER_QUARANTINED"
 REJECTED = "REJECT"
 
 _Column: TypeAlias = "ColumnElement[Any]"
@@ -81,14 +82,14 @@ class SqlAudit:
 
     def quarantined(self) -> Iterator[tuple[str, str]]:
         """(group, what the calibration was told) of every attempt that was kept out as its user's."""
-        query = self._ended(predictions.c.group_name, observations.c.body).where(observations.c.reason == QUARANTINED)
+        query = self._ended(predictions.c.group_name, observations.c.body).where(observations.c.reason == USER_QUARANTINED)
         yield from ((group, body) for group, body in self._streamed(query.where(observations.c.learned == 0)))
 
     def alarms(self) -> list[AlarmRow]:
         """Drift alarms, the oldest first."""
         table = calibrations.c
         within = and_(table.created_us >= self._window.since_us, table.created_us < self._window.until_us)
-        query = select(table.created_us, table.version, table.note).where(table.kind == "alarm", within)
+        query = select(table.created_us, table.version, table.note).where(table.kind == ALARM, within)
         rows = self._all(query.order_by(table.sequence.desc()).limit(ALARMS_LISTED))
         return [AlarmRow(created_us=created_us, version=version, note=note) for created_us, version, note in reversed(rows)]
 

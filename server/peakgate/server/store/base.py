@@ -11,6 +11,7 @@ from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    CardPlace,
     Complete,
     EndedKey,
     EventRow,
@@ -87,7 +88,7 @@ class Store(Protocol):
     def add_event(self, event: EventRow) -> None:
         """Stores a job event; committed when it returns."""
 
-    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+    def node_cards(self, *, limit: int, after: CardPlace | None, cluster: str) -> Sequence[NodeCardRow]:
         """The kinds of card that were seen, by cluster, node, name and memory. `cluster`: only this one; empty: all."""
 
     def due(self, *, names: Collection[str] | None, settled_before_us: int, quiet_before_us: int = NO_WAIT_US) -> Sequence[Attempt]:

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, distinct, func, literal, select, tuple_
 
-from peakgate.server.store.records import NodeCardRow
+from peakgate.server.store.records import CardPlace, NodeCardRow
 from peakgate.server.store.tables import peaks
-
-Place = tuple[str, str, str, int]
-"""Cluster, node, name and total memory: what the rows are ordered by."""
 
 _KEY = (peaks.c.cluster, peaks.c.node, peaks.c.gpu_name, peaks.c.gpu_total_bytes)
 
 
-def page(connection: Connection, *, limit: int, after: Place | None, cluster: str) -> Sequence[NodeCardRow]:
+def page(connection: Connection, *, limit: int, after: CardPlace | None, cluster: str) -> Sequence[NodeCardRow]:
     """By cluster, node, name and memory. Of an import, whose cards have no memory, there are none."""
     counted = (func.count(distinct(peaks.c.gpu_uuid)), func.max(peaks.c.last_us))
     query = select(*_KEY, *counted).where(peaks.c.gpu_total_bytes > 0).group_by(*_KEY).order_by(*_KEY).limit(limit)

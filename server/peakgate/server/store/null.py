@@ -12,6 +12,7 @@ from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    CardPlace,
     Complete,
     EndedKey,
     EventRow,
@@ -94,7 +95,7 @@ class NullStore:
         """Raises STORE_UNAVAILABLE: what is acknowledged must be kept."""
         raise _keeps_nothing()
 
-    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+    def node_cards(self, *, limit: int, after: CardPlace | None, cluster: str) -> Sequence[NodeCardRow]:
         """None."""
         return ()
 

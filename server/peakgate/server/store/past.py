@@ -6,15 +6,16 @@ import zlib
 
 from sqlalchemy import Connection, or_, select, tuple_
 
+from peakgate.calibration.gate import CARD_FULL
 from peakgate.server.store.records import PastRow, Place
 from peakgate.server.store.tables import jobs, observations, predictions
 
-CARD_FULL = "CARD_FULL"
-"""The one reason for a row that the calibration was told nothing of, and that says whether its job fits: it ended well."""
-
 
 def page(connection: Connection, *, since_us: int, after: Place | None, limit: int) -> list[PastRow]:
-    """At most `limit` attempts that ended at `since_us` or later, behind a place."""
+    """At most `limit` attempts that ended at `since_us` or later, behind a place.
+
+    Of those that the calibration was told nothing of only a full card says whether the job fits: it ended well.
+    """
     table = observations.c
     order = (table.finished_us, table.prediction, table.job, table.restart)
     columns = (*order, table.observed_bytes, table.reason, table.longest_sequence, table.body)

@@ -32,7 +32,6 @@ LOCK_SECONDS = 5.0
 STATEMENT_SECONDS = 30.0
 """Of one statement; the slowest of ours are the deletions of retention."""
 
-
 IDLE_SECONDS = 15.0
 """Of our side within a transaction: a server that was stopped in the midst of one (a paused container) must not keep its locks for good."""
 

@@ -188,6 +188,10 @@ class NodeCardRow:
     seen_us: int
 
 
+CardPlace = tuple[str, str, str, int]
+"""Of a kind of card in the list of them: cluster, node, name and total memory."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhasePeakRow:
     """The caching allocator's peaks of one process in one phase. All but the two figures are the key."""

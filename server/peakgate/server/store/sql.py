@@ -33,6 +33,7 @@ from peakgate.server.store.records import (
     NO_WAIT_US,
     Attempt,
     CalibrationRow,
+    CardPlace,
     Complete,
     EndedKey,
     EventRow,
@@ -141,7 +142,7 @@ class SqlStore:
         with self._sessions.writing() as connection:
             events.add(connection, event)
 
-    def node_cards(self, *, limit: int, after: tuple[str, str, str, int] | None, cluster: str) -> Sequence[NodeCardRow]:
+    def node_cards(self, *, limit: int, after: CardPlace | None, cluster: str) -> Sequence[NodeCardRow]:
         """The kinds of card that were seen, by cluster, node, name and memory. `cluster`: only this one; empty: all."""
         with self._sessions.reading() as connection:
             return node_cards.page(connection, limit=limit, after=after, cluster=cluster)

@@ -60,6 +60,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         (b"\xff\xfe", "cannot be read"),
         (b"a: [", "is not YAML"),
         (b"a: 1", "nothing else"),
+        (b"cards: []\n" + b"#" * (1 << 24), "is longer than 16777216 characters"),
     ):
         if content is not None:
             path.write_bytes(content)

@@ -6,24 +6,11 @@ import signal
 from pathlib import Path
 
 import pytest
-import yaml
+from tests.bench.bounds import suite_bar
 from tests.slurm_gates import misbehaving_gate
-from tests.unit.hooks.slurm.lua import ROOT, VERSIONS, Call, Lua, Played, need_luasocket, play
+from tests.unit.hooks.slurm.lua import Call, Lua, Played, play
 
 JOB: dict[str, Lua] = {"tres_per_node": "gres:gpu:h100:2", "script": "#!/bin/sh\n", "partition": "gpu", "environment": {}}
-BOUNDS = yaml.safe_load((ROOT / "tests/bench/bounds.yaml").read_text())
-
-
-def bar(name: str) -> float:
-    """A bar with the room that the suite gives it."""
-    return float(BOUNDS[name]["bar"]) * float(BOUNDS["suite_factor"])
-
-
-@pytest.fixture(params=VERSIONS)
-def version(request: pytest.FixtureRequest) -> str:
-    """A version of Lua whose interpreter and LuaSocket are there."""
-    need_luasocket(request.param)
-    return str(request.param)
 
 
 def five(path: Path, version: str = "5.1") -> list[Played]:
@@ -43,8 +30,8 @@ def test_a_gate_that_misbehaves_is_left_alone_after_three_calls(tmp_path: Path, 
     with misbehaving_gate(tmp_path / "gate.sock", mode):
         found = five(tmp_path / "gate.sock", version)
     assert all(map(is_unchecked, found))
-    assert [played.seconds <= bar("slurm_failing_call_seconds") for played in found[:3]] == [True] * 3
-    assert [played.seconds <= bar("slurm_broken_call_seconds") for played in found[3:]] == [True] * 2
+    assert [played.seconds <= suite_bar("slurm_failing_call_seconds") for played in found[:3]] == [True] * 3
+    assert [played.seconds <= suite_bar("slurm_broken_call_seconds") for played in found[3:]] == [True] * 2
     assert ["did not answer before" in played.log[0] for played in found] == [False] * 3 + [True] * 2
 
 
@@ -54,7 +41,7 @@ def test_a_stopped_gate_is_one_that_hangs(tmp_path: Path, version: str) -> None:
         process.send_signal(signal.SIGSTOP)
         found = five(tmp_path / "gate.sock", version)
     assert all(map(is_unchecked, found))
-    assert max(played.seconds for played in found) <= bar("slurm_failing_call_seconds")
+    assert max(played.seconds for played in found) <= suite_bar("slurm_failing_call_seconds")
 
 
 def test_an_absent_gate_costs_nothing(tmp_path: Path, version: str) -> None:
@@ -63,7 +50,7 @@ def test_an_absent_gate_costs_nothing(tmp_path: Path, version: str) -> None:
     for path in (tmp_path / "none.sock", tmp_path / "dead.sock"):
         found = five(path, version)
         assert all(map(is_unchecked, found))
-        assert max(played.seconds for played in found) <= bar("slurm_broken_call_seconds")
+        assert max(played.seconds for played in found) <= suite_bar("slurm_broken_call_seconds")
 
 
 def test_a_gate_that_recovers_is_asked_again(tmp_path: Path) -> None:
@@ -86,7 +73,7 @@ def test_a_long_request_to_a_gate_that_never_reads_ends_in_time(tmp_path: Path) 
         process.send_signal(signal.SIGSTOP)
         found = play([Call(job=job)], settings={"socket": str(tmp_path / "gate.sock")})
     assert is_unchecked(found[0])
-    assert found[0].seconds <= bar("slurm_failing_call_seconds")
+    assert found[0].seconds <= suite_bar("slurm_failing_call_seconds")
 
 
 @pytest.mark.parametrize("partition", ["gpu", "other,gpu", ""])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.hooks.slurm.lua import FOLDER, NO_VAL, NO_VAL16, VERSIONS, Call, Lua, Played, need_luasocket, play, program
+from tests.unit.hooks.slurm.lua import FOLDER, NO_VAL, NO_VAL16, VERSIONS, Call, Lua, Played, play, program
 from tests.unit.hooks.slurm.recording import Recorded, recording_gate
 
 BATCH: dict[str, Lua] = {
@@ -22,13 +22,6 @@ BATCH: dict[str, Lua] = {
     "het_job_offset": NO_VAL,
     "name": 'pre\ttrain "1"\\',
 }
-
-
-@pytest.fixture(params=VERSIONS)
-def version(request: pytest.FixtureRequest) -> str:
-    """A version of Lua whose interpreter and LuaSocket are there."""
-    need_luasocket(request.param)
-    return str(request.param)
 
 
 @pytest.fixture

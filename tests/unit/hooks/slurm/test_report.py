@@ -7,8 +7,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from peakgate.client.render.slurm_report import print_report
 from peakgate.hooks.slurm.report import Worth, counts, judged_since, report_as_dict
+from peakgate.hooks.slurm.show_report import print_report
 from peakgate.v1.prediction_pb2 import Capacity
 from peakgate.v1.prediction_service_pb2 import PredictionSummary
 

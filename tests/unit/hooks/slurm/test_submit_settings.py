@@ -54,6 +54,7 @@ def test_the_cluster_is_that_of_slurm_conf(tmp_path: Path) -> None:
         ("server: [a]\n", "server needs text"),
         ("- a\n", "holds no mapping"),
         ("a: [\n", "cannot be read"),
+        ("mode: enforce\n" + "#" * (1 << 16), "is longer than 65536 characters"),
     ],
 )
 def test_a_setting_that_is_none_is_named(tmp_path: Path, text: str, want: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.policy import Policy
-from peakgate.server.simulation.policies import alpha_of, candidate, candidates
+from peakgate.server.simulation.policies import candidate, candidates
 
 SITE = Policy(coverage=0.9, operator_reserve_bytes=7, gpu_order=("l4-24gb",))
 
@@ -54,7 +54,9 @@ def test_without_a_word_the_usual_ones_are_compared() -> None:
 
 def test_costs_decide_where_both_mistakes_cost_the_same_in_the_mean() -> None:
     """p·c_oom = (1 − p)·c_reject."""
-    alpha = alpha_of(30.0, 2.0, text="")
+    found = candidate("costs:30:2", site=SITE)
+    assert found.policy is not None
+    alpha = 1 - found.policy.coverage
     assert alpha * 30.0 == pytest.approx((1 - alpha) * 2.0)
 
 

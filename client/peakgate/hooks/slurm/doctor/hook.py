@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peakgate.client.doctor.check import Check, State
-from peakgate.hooks.slurm.doctor.site import GATE_SOCKET, Site
+from peakgate.client.slurm_defaults import GATE_SOCKET
+from peakgate.hooks.slurm.doctor.site import Site
 from peakgate.hooks.slurm.wire import VERSION
 
 PLUGIN = "job_submit_lua.so"
@@ -202,8 +204,6 @@ def try_script(site: Site) -> Script:
 
 
 def _lowered(site: Site) -> int | None:
-    import os
-
     return site.user_id if os.geteuid() == 0 and site.user_id else None
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from peakgate.client.doctor.check import Check, State
+from peakgate.client.imports.joined import UNCHECKED as NO_PREDICTION
 from peakgate.hooks.slurm.doctor.site import Site
-from peakgate.hooks.slurm.nodes import fields_of
+from peakgate.hooks.slurm.records import fields_of
 from peakgate.hooks.slurm.submission import submission_of
 
-STAMP, UNCHECKED = "peakgate=", "peakgate=unchecked"
+STAMP = "peakgate="
+UNCHECKED = f"{STAMP}{NO_PREDICTION}"
 JOBSTATS = "JS1:"
 """What Princeton's jobstats writes over an AdminComment at a job's end (PrincetonUniversity/jobstats, README)."""
 

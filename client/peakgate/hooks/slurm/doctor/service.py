@@ -11,7 +11,7 @@ from peakgate.client.errors import PeakgateError
 from peakgate.hooks.slurm.card_table import CardTable, TableError, read_table
 from peakgate.hooks.slurm.doctor.site import Site
 from peakgate.hooks.slurm.inventory import inventory
-from peakgate.hooks.slurm.learned import Seen, short
+from peakgate.hooks.slurm.learned import Seen, seen_in, short
 from peakgate.hooks.slurm.nodes import Node, folded
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 MOST_SKEW_SECONDS = 5.0
 """Attempts are joined by id, not by time, but their windows and the learning's waits are not longer than some minutes."""
-
-UNNAMED = frozenset({"", "default"})
 
 
 def service_checks(site: Site, nodes: Sequence[Node]) -> Iterator[Check]:
@@ -43,10 +41,10 @@ def service_checks(site: Site, nodes: Sequence[Node]) -> Iterator[Check]:
             return
     yield Check(name="service", state=State.ok, found=f"{site.server} answers")
     yield clock(skew)
-    mine = [card for card in known if card.cluster in UNNAMED or card.cluster.lower() == site.cluster.lower()]
+    mine = seen_in(site.cluster, known)
     yield cluster_name(site, nodes, known)
     yield agents(nodes, mine)
-    yield cards(site, nodes, [Seen(card.node, card.gpu_name, card.total_bytes) for card in mine])
+    yield cards(site, nodes, mine)
 
 
 def _skew(client: Client) -> float:
@@ -76,7 +74,7 @@ def cluster_name(site: Site, nodes: Sequence[Node], known: Sequence[NodeCard]) -
     return Check(name="cluster", state=State.ok, found=site.cluster)
 
 
-def agents(nodes: Sequence[Node], known: Sequence[NodeCard]) -> Check:
+def agents(nodes: Sequence[Node], known: Sequence[Seen]) -> Check:
     """Nodes with GPUs on which no agent has seen a job yet."""
     heard = {short(card.node) for card in known}
     with_gpus = [node for node in nodes if node.gpus and not node.comes_and_goes]

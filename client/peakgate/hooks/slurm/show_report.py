@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
+from peakgate.client.render.tables import plain_table
 from peakgate.client.render.text import escape
 from peakgate.client.render.units import gb
-
-if TYPE_CHECKING:
-    from peakgate.hooks.slurm.report import Judged
+from peakgate.hooks.slurm.report import LISTED, Judged, counts
+from peakgate.v1.names import bare_id
 
 HEADS = ("time", "user", "job", "partition", "bound", "card", "observed", "state", "prediction")
 
 
 def print_report(console: Console, judged: Sequence[Judged]) -> None:
     """The counts, then the jobs that an operator wants to see, by their worth."""
-    from peakgate.hooks.slurm.report import LISTED, counts
-
     console.print(f"{len(judged)} submissions that asked for GPUs")
     for worth, number in counts(judged).items():
         if number or worth in LISTED:
@@ -33,10 +30,10 @@ def print_report(console: Console, judged: Sequence[Judged]) -> None:
 
 
 def _table(judged: Sequence[Judged]) -> Table:
-    table = Table(*HEADS, box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = plain_table(*HEADS)
     for each in judged:
         sizes = (each.bound_bytes, each.usable_bytes, each.observed_bytes)
         words = (each.time[:19], each.user, each.job_name, each.partition)
-        identity = each.prediction.removeprefix("predictions/")
+        identity = bare_id(each.prediction)
         table.add_row(*map(escape, words), *(gb(size) if size else "" for size in sizes), each.state, escape(identity))
     return table
