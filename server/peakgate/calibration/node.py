@@ -15,9 +15,10 @@ YOUNG_ROWS = 10
 STALE_SECONDS = 30 * 86_400.0
 """A group without an exact row for so long has lost half of its certainty."""
 STALE_KEPT = 0.5
-VERSIONS = 16
+VERSIONS = 11
 """Versions that are remembered, those that ran last: pairs of torch and CUDA that are in use side by side on a cluster must all be among
-them, or each would be taken for new in its turn."""
+them, or each would be taken for new in its turn. More would not fit into the state: a thousand groups with as many pairs each take
+0.99 MB."""
 RENEWAL_ROWS = 30
 """Rows of one user between two versions of theirs that cost certainty, as many as an alarm lasts. Whoever states another version with
 every job (a nightly build, or on purpose) would else keep an alarm open for everybody."""
