@@ -59,7 +59,9 @@ def test_what_is_kept_out_is_listed_and_released(database: str) -> None:
     text = run(database, "quarantine").out
     assert f"{kept['prediction']} job 9, " in text
     assert "FAR_ABOVE_PREDICTION" in text
-    assert run(database, "quarantine", "--reason", "ABOVE_CARD").out == "Nothing is kept out.\n"
+    other = "Nothing with reason ABOVE_CARD is kept out; without --reason and --group all are listed.\n"
+    assert run(database, "quarantine", "--reason", "above_card").out == other
+    assert run(database, "quarantine", "--reason", kept["reason"].lower(), "--output", "jsonl").objects == [kept]
     assert run(database, "quarantine", "--group", kept["group"], "--output", "jsonl").objects == [kept]
     done = run(database, "release", kept["prediction"], "--job", "9", "--reason", "a new image")
     assert done.out.startswith(f"{kept['prediction']} (job 9): learned as exact by calibration 1.")

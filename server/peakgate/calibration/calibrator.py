@@ -16,7 +16,7 @@ from peakgate.calibration.subject import Subject
 from peakgate.calibration.trust import ROWS, Record
 from peakgate.calibration.users import Users
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 """Of the state that is stored, and of the keys of frameworks and groups in it; another one cannot be read."""
 
 CURVE_EVERY_ROWS = 10

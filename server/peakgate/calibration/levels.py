@@ -55,10 +55,11 @@ class Levels:
 
     def meet(self, observation: Observation) -> None:
         """Before a row is learned: a new version, or a long silence, costs certainty."""
-        for name in observation.subject.levels:
+        subject = observation.subject
+        for name in subject.levels:
             node = self._nodes.get(name) or Node.new(name)
             self._nodes[name] = node
-            node.meet(observation.subject.version, observation.finished_at)
+            node.meet(subject.version, observation.finished_at, user=subject.user)
 
     def spread(self, subject: Subject) -> float:
         """How much noisier the group is than the scale says."""

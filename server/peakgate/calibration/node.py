@@ -15,15 +15,23 @@ YOUNG_ROWS = 10
 STALE_SECONDS = 30 * 86_400.0
 """A group without an exact row for so long has lost half of its certainty."""
 STALE_KEPT = 0.5
-VERSIONS = 8
-"""Versions that are remembered: while a cluster is upgraded node by node, two of them alternate."""
-NUMBERS = 20
-"""Of a node's state: nine of the regression, six of the sums, three counts, two of the spread."""
+VERSIONS = 11
+"""Versions that are remembered, those that ran last: pairs of torch and CUDA that are in use side by side on a cluster must all be among
+them, or each would be taken for new in its turn. More would not fit into the state: a thousand groups with as many pairs each take
+0.99 MB."""
+RENEWAL_ROWS = 30
+"""Rows of one user between two versions of theirs that cost certainty, as many as an alarm lasts. Whoever states another version with
+every job (a nightly build, or on purpose) would else keep an alarm open for everybody."""
+NUMBERS = 21
+"""Of a node's state: nine of the regression, six of the sums, three counts, two of the spread, the rows since a renewal."""
 
 
 @dataclass(slots=True)
 class Node:
-    """One level. `versions` are the newest that it met; `last_exact_at` in seconds since the epoch."""
+    """One level. `versions` are those that ran last, the newest at the end; `last_exact_at` in seconds since the epoch.
+
+    `renewed_by` is whose job brought the version that last cost certainty, `renewed_rows` how many of theirs came since.
+    """
 
     regression: Regression
     cusum: Cusum = field(default_factory=Cusum)
@@ -32,21 +40,34 @@ class Node:
     statistics_rows: int = 0
     last_exact_at: float = 0.0
     versions: tuple[str, ...] = ()
+    renewed_by: str = ""
+    renewed_rows: int = 0
 
     @classmethod
     def new(cls, name: str) -> Node:
         """A node that has seen nothing."""
         return cls(regression=Regression(certainty=_certainty(name)))
 
-    def meet(self, version: str, finished_at: float) -> None:
+    def meet(self, version: str, finished_at: float, *, user: str = "") -> None:
         """Before a row is learned: a version that it has not met, or a long silence, costs certainty."""
-        if self.versions and is_new(version, self.versions):
+        self.renewed_rows += bool(user) and user == self.renewed_by
+        if not self.versions or not is_new(version, self.versions):
+            self._remember(version)
+        elif self._may_renew(user):
+            self._remember(version)
+            self.renewed_by, self.renewed_rows = user, 0
             self.regression.forget()
             self.cusum.raise_alarm(RENEWED)
-        if is_new(version, self.versions):
-            self.versions = (*self.versions, version)[-VERSIONS:]
         if self.exact_rows and finished_at - self.last_exact_at > STALE_SECONDS:
             self.regression.forget(STALE_KEPT)
+
+    def _may_renew(self, user: str) -> bool:
+        """Whether a new version of this user is news of the level. What is not stays new, so that only their own bounds are wider."""
+        return not user or user != self.renewed_by or self.renewed_rows >= RENEWAL_ROWS
+
+    def _remember(self, version: str) -> None:
+        if version:
+            self.versions = (*(each for each in self.versions if each != version), version)[-VERSIONS:]
 
     def view(self) -> NodeView:
         """As it stands."""
@@ -63,7 +84,8 @@ class Node:
     def state(self) -> list[object]:
         """Everything, as JSON can hold it."""
         counts = self.exact_rows, self.statistics_rows, self.last_exact_at
-        return [*self.regression.state(), *self.cusum.state(), *counts, *self.spread.state(), list(self.versions)]
+        numbers = [*self.regression.state(), *self.cusum.state(), *counts, *self.spread.state(), self.renewed_rows]
+        return [*numbers, self.renewed_by, list(self.versions)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +112,10 @@ def is_new(version: str, versions: Iterable[str]) -> bool:
 
 def node_from(name: str, state: list[object]) -> Node:
     """The node whose `state` that was. Raises ValueError or TypeError for anything else."""
-    *numbers, versions = state
+    *numbers, renewed_by, versions = state
     values = [float(str(number)) for number in numbers]
-    if len(values) != NUMBERS or not isinstance(versions, list):
-        raise ValueError(f"a node has {NUMBERS} numbers and a list of versions, not {state}")
+    if len(values) != NUMBERS or not isinstance(renewed_by, str) or not isinstance(versions, list):
+        raise ValueError(f"a node has {NUMBERS} numbers, a user and a list of versions, not {state}")
     up, up_since, down, down_since, alarm_rows, alarms = values[9:15]
     return Node(
         regression=Regression(certainty=_certainty(name), m=values[:6], v=values[6:9]),
@@ -103,6 +125,8 @@ def node_from(name: str, state: list[object]) -> Node:
         statistics_rows=int(values[16]),
         last_exact_at=values[17],
         versions=tuple(str(version) for version in versions),
+        renewed_by=renewed_by,
+        renewed_rows=int(values[20]),
     )
 
 

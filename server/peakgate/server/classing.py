@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from peakgate.calibration.gate import CARD_FULL, FULL_CARD_RATIO
+from peakgate.calibration.gate import CARD_FULL, FULL_CARD_RATIO, HIGHEST_CARD_RATIO
 from peakgate.calibration.observation import EXCLUSIVE_CARD_RATIO
 from peakgate.server.gpu_figures import GpuFigures
 from peakgate.server.store.records import HELPER
@@ -86,7 +86,8 @@ def _peak_unless_full(gpu: GpuFigures) -> int:
 
 
 def _is_full(gpu: GpuFigures) -> bool:
-    return gpu.total_bytes > 0 and gpu.least_peak_bytes > FULL_CARD_RATIO * gpu.total_bytes
+    """What is more than the card holds did not fill it: that is another unit or another card, and the gate says so."""
+    return FULL_CARD_RATIO * gpu.total_bytes < gpu.least_peak_bytes <= HIGHEST_CARD_RATIO * gpu.total_bytes
 
 
 RULES: tuple[Rule, ...] = (

@@ -37,11 +37,15 @@ from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 AWAY = "the database is away or slow: this answer rests on the last calibration that was read, and waits in memory to be stored"
-UNKNOWN_REQUEST = "the database is away: whether this request_id was answered before could not be looked up"
+UNKNOWN_REQUEST = "the database is away or slow: whether this request_id was answered before could not be looked up"
 NOT_STORED = "this prediction was not stored, because the queue to the database is full: the job cannot be joined to it"
 
 FITS = {True: "fits", False: "too_large"}
 """The metric's words."""
+
+LOOKUP_SECONDS = 0.5
+"""Wait to learn whether a request_id was answered before: a database that hangs (a frozen host, a lost route) refuses nothing, and an
+answer must come before the three seconds are over that callers give it."""
 
 BELOW_THE_VERSION = (1 << 76) - 1
 """Bits of a UUID that version 7 has like version 4: 12 random ones, the variant, 62 random ones."""
@@ -223,7 +227,9 @@ class Predictor:
             self._tries.refuse_unkept(answer, request.user, request.try_reason)
         return answer
 
-    async def _stored(self, judged: Judged, request: pb.PredictRequest, *, digest: str | None = None) -> PredictResponse:
+    async def _stored(
+        self, judged: Judged, request: pb.PredictRequest, *, digest: str | None = None, is_away: bool = False
+    ) -> PredictResponse:
         answer = self._counted(judged, brief=request.brief)
         row = PredictionRow(
             prediction=self._name_of(),
@@ -235,7 +241,7 @@ class Predictor:
         )
         if _wants_try(request, answer):
             named = replace(row, prediction=name_of_request(row.prediction, f"{request.request_id} {digest}")) if digest else row
-            asked = await self._tries.ask(named, request.try_reason, is_away=not self._audit.writable)
+            asked = await self._tries.ask(named, request.try_reason, is_away=is_away or not self._audit.writable)
             add_to(answer, asked.said)
             row = asked.row
             if asked.said.granted:  # and stored with its prediction
@@ -261,7 +267,8 @@ class Predictor:
     async def _once(self, request: pb.PredictRequest, job_bytes: bytes, digest: str) -> PredictResponse:
         known, warnings = await self._answered(request.request_id)
         if known is None:
-            answer = await self._stored(await self._judged(job_bytes, request.user, brief=request.brief), request, digest=digest)
+            judged = await self._judged(job_bytes, request.user, brief=request.brief)
+            answer = await self._stored(judged, request, digest=digest, is_away=bool(warnings))
             self._seen.add(request.request_id)
             answer.warnings.extend(warnings)
             return answer
@@ -277,9 +284,11 @@ class Predictor:
         waiting = self._audit.by_request(request_id)
         if waiting is not None or (request_id not in self._seen and not self._store.shared):
             return waiting, ()
+        if not self._audit.writable:
+            return None, (UNKNOWN_REQUEST,)
         try:
-            stored = await asyncio.to_thread(self._store.by_request, request_id)
-        except PeakgateError:
+            stored = await asyncio.wait_for(asyncio.to_thread(self._store.by_request, request_id), LOOKUP_SECONDS)
+        except (PeakgateError, TimeoutError):
             return None, (UNKNOWN_REQUEST,)
         return (stored.row if stored is not None else None), ()
 

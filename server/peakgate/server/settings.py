@@ -22,6 +22,11 @@ def default_database_url() -> str:
     return f"sqlite:///{path}"
 
 
+LONGEST_DAYS = 36_500
+"""A century: who wants to keep things for good says so, and no time that is stated leaves what a clock can count."""
+LONGEST_HOURS, LONGEST_SECONDS = LONGEST_DAYS * 24, 86_400
+
+
 class Settings(BaseSettings):
     """The service's settings. There is no authentication yet, so the default address is reachable from this host only."""
 
@@ -57,19 +62,26 @@ class Settings(BaseSettings):
         default="", description="Cards on offer, the preferred first, where there are no prices: l4-24gb,a100-40gb."
     )
     models: str = Field(default="", description="YAML file, or folder of them, with models of the site's own for the catalogue.")
-    retention_hours: float = Field(default=24.0, gt=0, description="Hours that a prediction is kept when no job uses it.")
+    retention_hours: float = Field(default=24.0, gt=0, le=LONGEST_HOURS, description="Hours that a prediction is kept when no job uses it.")
     peaks_retention_days: float = Field(
-        default=30.0, gt=0, description="Days that peaks of an ended job are kept; what was made of them stays for good."
+        default=30.0, gt=0, le=LONGEST_DAYS, description="Days that peaks of an ended job are kept; what was made of them stays for good."
     )
-    events_retention_days: float = Field(default=90.0, gt=0, description="Days that starts and ends of jobs are kept.")
+    events_retention_days: float = Field(default=90.0, gt=0, le=LONGEST_DAYS, description="Days that starts and ends of jobs are kept.")
     calibration_history_days: float = Field(
-        default=HISTORY_DAYS, gt=0, description="Days that versions of the calibration are kept: daily ones, those of alarms and switches."
+        default=HISTORY_DAYS,
+        gt=0,
+        le=LONGEST_DAYS,
+        description="Days that versions of the calibration are kept: daily ones, those of alarms and switches.",
     )
-    quiet_seconds: float = Field(default=60.0, ge=0, description="Wait for another program of a job whose end nobody but agents told.")
-    settle_seconds: float = Field(default=600.0, ge=0, description="Wait for the last peaks of a job whose other GPUs have ended.")
+    quiet_seconds: float = Field(
+        default=60.0, ge=0, le=LONGEST_SECONDS, description="Wait for another program of a job whose end nobody but agents told."
+    )
+    settle_seconds: float = Field(
+        default=600.0, ge=0, le=LONGEST_SECONDS, description="Wait for the last peaks of a job whose other GPUs have ended."
+    )
     audit_queue_rows: int = Field(default=10_000, ge=1, description="Predictions that may wait for the database.")
     cache_entries: int = Field(default=4096, ge=1, description="Answers kept in memory.")
-    stop_grace_seconds: float = Field(default=10.0, ge=0, description="Time that running calls get at a stop.")
+    stop_grace_seconds: float = Field(default=10.0, ge=0, le=LONGEST_SECONDS, description="Time that running calls get at a stop.")
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG INFO WARNING ERROR.")
     log_json: bool = Field(default=False, description="Log lines as JSON.")
 

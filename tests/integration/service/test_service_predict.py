@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import grpc
+import psycopg
 import pytest
 from tests.databases import Database
 
@@ -312,6 +313,24 @@ async def test_the_database_may_be_away(service: Any, a_job: AJob, database: Dat
     async with asyncio.timeout(10):
         while database.count("predictions") < 2:  # noqa: ASYNC110 - another connection sees what was committed
             await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
+async def test_the_database_may_hang(service: Any, a_job: AJob, database: Database) -> None:
+    """It refuses nothing and answers nothing, as behind a lost route: the answer comes in time, a try is not granted."""
+    rejected = a_job(micro_batch_size=64)
+    with psycopg.connect(database.url) as other:
+        other.execute("LOCK TABLE predictions, tries IN ACCESS EXCLUSIVE MODE")
+        asked = pb.PredictRequest(job=rejected, brief=True, request_id=str(uuid.uuid4()), user="c/1", try_reason="it ran before")
+        answer = await service.predictions.Predict(asked, timeout=3)
+        assert answer.verdict == VERDICT_REJECT
+        assert any("database is away or slow" in warning for warning in answer.warnings)
+        assert not answer.try_anyway.granted
+        async with asyncio.timeout(5):
+            while service.core.audit.writable:  # noqa: ASYNC110 - the queue tells nobody else
+                await asyncio.sleep(0.05)
+    found = await service.predictions.Predict(asked, timeout=15)
+    assert found.prediction == answer.prediction
 
 
 async def test_the_catalogue_the_defaults_and_the_schema_are_served(service: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -243,6 +244,12 @@ async def test_the_command_says_it_to_people_and_programs(service: Any, a_job: A
     found = json.loads(await asyncio.to_thread(run, "--output", "json"))
     assert (found["overall"]["needs"], found["groups"][0]["group"]) == (1, answer.calibration.group)
     assert answer.calibration.group in page.read_text()
+    page.unlink()
+    nobody, left = os.pipe()
+    os.close(nobody)
+    await asyncio.to_thread(subprocess.run, [*command, "--html", str(page)], stdout=left, check=False)
+    os.close(left)
+    assert answer.calibration.group in page.read_text()  # also where nobody reads the table to its end
 
 
 @pytest.mark.parametrize("new_database", [*KINDS, "pgbouncer"], indirect=True)

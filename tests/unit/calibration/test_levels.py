@@ -8,7 +8,7 @@ import pytest
 from tests.unit.calibration.builders import GB, a_history, a_subject, an_observation
 
 from peakgate.calibration.levels import MIN_STATISTICS_ROWS, Levels
-from peakgate.calibration.node import STALE_SECONDS, VERSIONS, Node, node_from
+from peakgate.calibration.node import RENEWAL_ROWS, STALE_SECONDS, VERSIONS, Node, node_from
 from peakgate.calibration.observation import Observation
 from peakgate.calibration.subject import Subject
 
@@ -66,12 +66,34 @@ def test_a_new_version_costs_certainty_once() -> None:
 
 
 def test_versions_are_remembered_up_to_a_number() -> None:
-    """An unknown one is nobody's; the oldest are forgotten."""
+    """An unknown one is nobody's; those that ran longest ago are forgotten."""
     node = Node.new("group g")
     for index in range(VERSIONS + 2):
         node.meet(f"2.{index}", 1.0)
         node.meet("", 1.0)
     assert node.versions == tuple(f"2.{index}" for index in range(2, VERSIONS + 2))
+    node.meet("2.2", 1.0)
+    assert (node.versions[0], node.versions[-1]) == ("2.3", "2.2")
+
+
+def test_versions_side_by_side_cost_certainty_once_each() -> None:
+    """As many pairs of torch and CUDA as are remembered, run in turn: an alarm for each at its first job, and none later."""
+    node = Node.new("group g")
+    for index in range(600):
+        node.meet(f"torch 2.{index % VERSIONS}", 1.0, user=f"user-{index % 7}")
+    assert node.cusum.alarms == VERSIONS - 1
+
+
+def test_a_version_with_every_job_is_news_of_nobody_else() -> None:
+    """One user's nightly builds: the first costs certainty, the next only after many jobs; what others run is not forgotten for them."""
+    node = Node.new("group g")
+    for index in range(RENEWAL_ROWS + 1):
+        node.meet("torch 2.9", 1.0, user="ada")
+        node.meet(f"torch 2.10.dev{index}", 1.0, user="eve")
+    assert node.cusum.alarms == 2
+    assert set(node.versions) == {"torch 2.9", "torch 2.10.dev0", f"torch 2.10.dev{RENEWAL_ROWS}"}
+    node.meet("torch 2.10", 1.0, user="ada")
+    assert node.cusum.alarms == 3
 
 
 def test_a_silent_group_loses_certainty() -> None:
@@ -113,8 +135,8 @@ def test_the_state_round_trips() -> None:
     assert again.views() == levels.views()
 
 
-@pytest.mark.parametrize("state", [[1.0] * 19 + [[]], [1.0] * 20 + ["2.7"], ["x"] * 20 + [[]]])
+@pytest.mark.parametrize("state", [[1.0] * 20 + ["ada", []], [1.0] * 21 + ["ada", "2.7"], [1.0] * 21 + [1.0, []], ["x"] * 21 + ["ada", []]])
 def test_a_node_that_cannot_be_read_is_refused(state: list[object]) -> None:
-    """A number too few, versions that are no list, a word for a number."""
-    with pytest.raises(ValueError, match=r"20 numbers|could not convert"):
+    """A number too few, versions that are no list, a user that is no name, a word for a number."""
+    with pytest.raises(ValueError, match=r"21 numbers|could not convert"):
         node_from("group g", state)

@@ -32,7 +32,7 @@ def test_a_version_is_shown_in_full() -> None:
     print_version(console, a_version())
     lines = [line.split() for line in text.getvalue().splitlines()]
     assert text.getvalue().startswith(
-        "calibration 1.7: active, alarm, made 1970-01-01 12:00 UTC, 28 observations\ngroup [g]: needs rose\ntrusted\n"
+        "calibration 1.7: active, alarm, made 1970-01-01 12:00 UTC, 28 observations\ngroup [g]: needs rose\ntrusted; "
     )
     assert ["[g]", "+8.1%", "28", "1.043"] in lines
     assert ["group", "[g]", "28", "2,", "one", "open", "torch", "2.7,", "torch", "2.8"] in lines
@@ -43,6 +43,14 @@ def test_a_version_that_is_not_trusted_says_why() -> None:
     console, text = a_console()
     print_version(console, a_version(distrust=["MISSES_TOO_OFTEN"]))
     assert "\nnot trusted: MISSES_TOO_OFTEN\n" in text.getvalue()
+
+
+def test_what_is_not_known_of_a_version_has_no_table() -> None:
+    """A shadow that was just started comes with its groups alone: no heading without a row."""
+    console, text = a_console()
+    print_version(console, a_version(state="shadow", levels=[]))
+    assert "[g]" in text.getvalue()
+    assert "versions met" not in text.getvalue()
 
 
 def test_the_prior_is_said_to_be_one() -> None:

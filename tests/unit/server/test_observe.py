@@ -209,6 +209,15 @@ def test_a_full_card_of_a_job_that_went_on_is_dropped() -> None:
     assert observed(an_attempt(a_peak(peak_bytes=JUST_FULL))).reason == "CARD_FULL"
 
 
+def test_more_than_the_card_holds_did_not_fill_it() -> None:
+    """KiB that came as bytes, 1024 times over: the gate asks for the unit."""
+    found = observed(an_attempt(a_peak(peak_bytes=JUST_FULL * 1024)))
+    assert found.observation is not None
+    refusal = gate.judge_size(found.observation)
+    assert refusal is not None
+    assert (found.reason, refusal.reason) == ("", gate.ABOVE_CARD)
+
+
 def test_a_full_card_is_no_riddle_to_the_helper() -> None:
     """It knows what of the peak was in use."""
     found = observed(an_attempt(a_peak(peak_bytes=JUST_FULL), a_process(peak_bytes=JUST_FULL), of_helper(reserved=78_000)))

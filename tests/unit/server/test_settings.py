@@ -41,6 +41,19 @@ def test_a_bad_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         Settings()
 
 
+@pytest.mark.parametrize("value", ["inf", "1e300", "nan", "-1"])
+def test_no_time_leaves_the_clock(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every duration has an end: one without is refused by name, and is no traceback of a service that has begun."""
+    durations = [name for name in Settings.model_fields if name.endswith(("_seconds", "_hours", "_days"))]
+    assert len(durations) >= 7
+    for name in durations:
+        with monkeypatch.context() as changed:
+            changed.setenv(f"PEAKGATE_{name.upper()}", value)
+            with pytest.raises(ValidationError) as caught:
+                Settings()
+        assert name.upper() in problems(caught.value)
+
+
 def test_the_unit_file_sets_what_exists_and_waits_long_enough() -> None:
     """A misspelled variable would be ignored in silence; a stop has two graces, for calls and for what waits to be written."""
     unit = (Path(__file__).parents[3] / "deploy" / "systemd" / "peakgate-server.service").read_text()

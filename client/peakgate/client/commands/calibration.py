@@ -130,13 +130,14 @@ def report(
     request = ReportCalibrationRequest(since_time=timestamp(start), until_time=timestamp(end + 1), group=group, users=users)
     with open_client(server, db) as client:
         found = client.calibrations.report(request)
+    if html is not None:
+        write_html(html, audit_page(found))  # before anything is printed: whoever reads only the first lines has the page all the same
     console = human_console(output)
     if output is Output.table:
         print_audit(console, found)
     else:
         write_json(answer_to_dict(found), output)
     if html is not None:
-        write_html(html, audit_page(found))
         console.print(f"\n  Page written to {html}", soft_wrap=True, markup=False)
 
 

@@ -60,9 +60,9 @@ def quarantine(
 
     require_store(server, db)
     with open_client(server, db) as client:
-        found = client.calibrations.quarantine(limit=limit, group=group, reason=reason)
+        found = client.calibrations.quarantine(limit=limit, group=group, reason=reason.upper())
     if output is Output.table:
-        print_quarantine(human_console(output), found)
+        print_quarantine(human_console(output), found, group=group, reason=reason.upper())
     else:
         write_all([answer_to_dict(each) for each in found], output)
 

@@ -47,6 +47,8 @@ def explain(
         require_store(server, db)
     with open_client(server, db) as client:
         label, answer, origin, user = _answer(client, paths, command, gpu)
+    if html is not None:
+        write_page(html, label, answer)  # before anything is printed: whoever reads only the first lines has the page all the same
     if output is not Output.table:
         write_json(answer_and_origin(answer, origin), output)
     console = human_console(output)
@@ -55,7 +57,6 @@ def explain(
     if user:
         console.print(f"  Submitted by {escape(user)}", soft_wrap=True)
     if html is not None:
-        write_page(html, label, answer)
         console.print(f"\n  Page written to {html}", soft_wrap=True)
 
 

@@ -33,14 +33,15 @@ def print_version(console: Console, version: Calibration) -> None:
         console.print(escape(version.note))
     if version.HasField("trial"):
         print_trial(console, version.trial)
-    console.print(f"not trusted: {', '.join(version.distrust)}" if version.distrust else "trusted")
+    trusted = "trusted; whether its promises are kept: peakgate calibration report"
+    console.print(f"not trusted: {', '.join(version.distrust)}" if version.distrust else trusted)
     if not version.groups and not version.levels:
         console.print("Nothing was observed yet: the margin is the prior's.")
         return
-    console.print()
-    _print_groups(console, version)
-    console.print()
-    _print_levels(console, version)
+    for rows, print_rows in ((version.groups, _print_groups), (version.levels, _print_levels)):
+        if rows:
+            console.print()
+            print_rows(console, version)
 
 
 def print_switch(console: Console, switched: PromoteCalibrationResponse | RollbackCalibrationResponse) -> None:

@@ -11,10 +11,12 @@ from peakgate.client.render.units import gb, utc
 from peakgate.v1.calibration_service_pb2 import QuarantinedObservation, ReleaseObservationResponse
 
 
-def print_quarantine(console: Console, observations: Sequence[QuarantinedObservation]) -> None:
-    """A block each: a name that is cut short finds nothing, and a message is a sentence."""
+def print_quarantine(console: Console, observations: Sequence[QuarantinedObservation], *, group: str = "", reason: str = "") -> None:
+    """A block each: a name that is cut short finds nothing, and a message is a sentence. `group` and `reason` are what was asked for."""
     if not observations:
-        console.print("Nothing is kept out.")
+        asked = (f" with reason {reason}" if reason else "") + (f" of group {group}" if group else "")
+        hint = "; without --reason and --group all are listed" if asked else ""
+        console.print(f"Nothing{escape(asked)} is kept out{hint}.")
         return
     for each in observations:
         seen = each.observation
