@@ -105,8 +105,11 @@ def _script(line: CommandLine) -> tuple[str, bytes | None]:
             return "", None
         content = sys.stdin.buffer.read()
         return _text(content), content
+    path = Path(line.behind[0])
     try:
-        with Path(line.behind[0]).open("rb") as file:
+        if not path.is_file():
+            return "", None  # a pipe (`sbatch <(…)`) is read once, and that once is sbatch's own
+        with path.open("rb") as file:
             return _text(file.read(HEAD_BYTES)), None
     except OSError:
         return "", None  # sbatch itself says what is wrong with it, or finds it in PATH
