@@ -88,16 +88,24 @@ def _decided(
     except PeakgateError as error:
         return Decision(words=line.words, lines=[plain(f"not checked: {placed(error, source.origin).message}")])
     attached = attach(judged.job, prediction=judged.answer.prediction, script=_bytes(script), try_reason=try_reason, override=override)
-    attached = replace(attached, stated=own.stated)
+    attached = replace(attached, stated=own.stated, within=_within(environment))
     return _of(line, judged, attached, settings, options)
+
+
+def _within(environment: Mapping[str, str]) -> str:
+    """The job that this one is submitted from."""
+    number = environment.get("SLURM_JOB_ID", "")
+    return number if number.isascii() and number.isdigit() else ""
 
 
 def _of(line: CommandLine, judged: Judged, attached: Attached, settings: SubmitSettings, options: Mapping[str, str]) -> Decision:
     answer, rejected = judged.answer, judged.answer.verdict == Verdict.VERDICT_REJECT
     refused = rejected and settings.mode == "enforce" and not attached.override and not is_granted(answer)
+    lines = lines_of(answer, _told(judged, settings, is_refused=refused)) if _is_worth_saying(answer, options) else ()
+    attached = replace(attached, is_told=bool(lines) and settings.mode != "shadow")
     return Decision(
         words=line.words,
-        lines=lines_of(answer, _told(judged, settings, is_refused=refused)) if _is_worth_saying(answer, options) else (),
+        lines=lines,
         environment=_environment(line, attached, options),
         comment=_comment_of(attached, options.get("comment", "")),
         is_refused=refused,
