@@ -10,7 +10,7 @@ if not found then
   peakgate = { submit = allow, modify = allow, configure = allow }
 end
 peakgate.configure({
-  socket = "/run/peakgate/gate.sock",
+  socket = "/run/peakgate-gate/gate.sock",
   -- fail_closed_partitions = { "production" },
 })
 -- end of peakgate

@@ -8,7 +8,7 @@
 local peakgate = {}
 
 peakgate.settings = {
-  socket = "/run/peakgate/gate.sock",
+  socket = "/run/peakgate-gate/gate.sock",
   budget_seconds = 0.25, -- for connect, send and receive together: slurmctld holds its locks meanwhile
   breaker_failures = 3, -- in a row, after which the gate is left alone
   breaker_seconds = 30, -- for so long; then one call tries again

@@ -105,5 +105,5 @@ def use_hook(slurm: Slurm, socket: Path, **settings: str) -> None:
     slurm.write("peakgate.lua", (HOOK / "peakgate.lua").read_text())
     example = (HOOK / "job_submit.lua").read_text()
     more = "".join(f"peakgate.configure({{ {name} = {value} }})\n" for name, value in settings.items())
-    text = example.replace("/etc/slurm/?.lua", f"{slurm.folder}/?.lua").replace("/run/peakgate/gate.sock", str(socket))
+    text = example.replace("/etc/slurm/?.lua", f"{slurm.folder}/?.lua").replace("/run/peakgate-gate/gate.sock", str(socket))
     slurm.job_submit(text.replace("-- end of peakgate\n", f"{more}-- end of peakgate\n"))

@@ -63,7 +63,7 @@ class Site:
     def script(self, change: Callable[[str], str]) -> None:
         """The example's job_submit.lua, changed."""
         text = (DEPLOY / "job_submit.lua").read_text()
-        text = text.replace("/etc/slurm/", f"{self.slurm.folder}/").replace("/run/peakgate/gate.sock", str(self.socket))
+        text = text.replace("/etc/slurm/", f"{self.slurm.folder}/").replace("/run/peakgate-gate/gate.sock", str(self.socket))
         self.slurm.job_submit(change(text))
 
     def comment(self, number: int, text: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.bench.programs import Program, peakgate_server
+from tests.bench.programs import Program
 from tests.integration.slurm.cluster import Done, Slurm, job_number
 from tests.integration.slurm.gate import RunningGate, running_gate, use_hook
 from tests.integration.slurm.jobs import BETWEEN, FITS, NO_TRAINING, TOO_LARGE
@@ -14,13 +14,6 @@ from tests.integration.slurm.jobs import BETWEEN, FITS, NO_TRAINING, TOO_LARGE
 ENFORCE = "mode: enforce\n"
 PATIENT = ("--deadline", "5")
 """What is decided is tested here, on a machine that may be busy; how fast, in the bench."""
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """The service on a database of its own."""
-    with peakgate_server(tmp_path_factory.mktemp("service")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

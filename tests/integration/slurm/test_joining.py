@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.bench.programs import PEAKGATE, ROOT, environment, peakgate_server
-from tests.integration.slurm.cluster import Slurm, job_number, missing
+from tests.bench.programs import PEAKGATE, ROOT, Program, environment
+from tests.integration.slurm.cluster import Slurm, job_number
 from tests.integration.slurm.gate import running_gate, use_hook
 from tests.integration.slurm.joining import UUID, drop_ins, joined_cluster, until
 from tests.integration.slurm.submit_host import FITS, TOO_LARGE, submit, with_launcher
@@ -48,12 +48,9 @@ sys.exit(run(Options(**names, **{name: Path(path) for name, path in places.items
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The service as a process."""
-    if absent := missing():
-        pytest.skip(absent)
-    with peakgate_server(tmp_path_factory.mktemp("service")) as program:
-        yield program.target
+def target(service: Program) -> str:
+    """Where the service is."""
+    return service.target
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ Deadline = Annotated[
 def gate(
     *,
     server: GateServer = None,
-    socket: GateSocket = Path("/run/peakgate/gate.sock"),
+    socket: GateSocket = Path("/run/peakgate-gate/gate.sock"),
     rules: GateRules = None,
     cards: GateCards = Path("/etc/peakgate/cards.yaml"),
     journal: GateJournal = None,

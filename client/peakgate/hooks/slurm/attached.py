@@ -1,9 +1,9 @@
 """What the submit host attaches to a job, and how whoever reads it makes sure of it.
 
 A batch job carries it in its environment: PEAKGATE_JOB is the job document (canonical JSON, deflated, in base64), PEAKGATE_ATTACHED words
-about it (`id=… digest=… script=… in=… told=1`), PEAKGATE_PREDICTION the name of the prediction, for the agent. Slurm propagates SLURM_* whatever
---export says (sbatch(1)), so where the user's variables are left behind the same stands under names with that prefix. srun and salloc,
-whose environment no plugin sees, carry the words in their comment, behind `peakgate:`.
+about it (`id=… digest=… script=… in=… told=1`), PEAKGATE_PREDICTION the name of the prediction, for the agent. Slurm propagates SLURM_*
+whatever --export says (sbatch(1)), so where the user's variables are left behind the same stands under names with that prefix. srun and
+salloc, whose environment no plugin sees, carry the words in their comment, behind `peakgate:`.
 
 Nothing of it is trusted: sizes are capped before anything is unpacked, the digest is that of the document, and a script's own digest
 ties the words to one script, so that what a job hands down to the jobs which it submits itself counts for none of them.

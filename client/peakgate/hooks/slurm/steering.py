@@ -20,7 +20,7 @@ class Steering:
 
 
 def type_that_holds(submission: Submission, cards: Cards, choice: Choice, answer: PredictResponse) -> str:
-    """For a job that names no type and is too large for the card that counts: the least of the types it may get that holds it, else empty."""
+    """Of a job that names no type and is too large for the card that counts: the least of the types it may get that holds it, or empty."""
     if len(choice.cards) < 2 or answer.verdict != Verdict.VERDICT_REJECT:
         return ""
     least = cards.least_that_holds(choice, _needed_bytes(answer))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-GATE_SOCKET = Path("/run/peakgate/gate.sock")
+GATE_SOCKET = Path("/run/peakgate-gate/gate.sock")
 _USER = re.compile(r"(.*)\((\d+)\)$")
 
 
