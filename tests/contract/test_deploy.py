@@ -112,6 +112,18 @@ def test_the_image_opens_the_promised_ports() -> None:
     assert [arguments.split() for word, arguments in instructions() if word == "EXPOSE"] == [[str(GRPC_PORT), str(SERVER_HTTP_PORT)]]
 
 
+def test_units_of_different_users_share_no_folder_that_systemd_gives_away() -> None:
+    """RuntimeDirectory= and LogsDirectory= belong to the unit's user: what another unit's user finds there it cannot write."""
+    owners: dict[tuple[str, str], set[str]] = {}
+    for unit in (ROOT / "deploy/systemd").glob("*.service"):
+        lines = dict(line.split("=", 1) for line in unit.read_text().splitlines() if "=" in line and not line.startswith("#"))
+        for kind in ("RuntimeDirectory", "LogsDirectory"):
+            if kind in lines:
+                owners.setdefault((kind, lines[kind]), set()).add(lines.get("User", unit.name))
+    assert owners
+    assert {folder: users for folder, users in owners.items() if len(users) > 1} == {}
+
+
 @pytest.mark.parametrize("unit", ["peakgate-server.service", "peakgate-agent.service", "peakgate-gate.service"])
 def test_a_systemd_unit_starts_the_command(unit: str) -> None:
     """The unit runs the one console script and restarts it when it fails."""
