@@ -11,7 +11,7 @@ from peakgate.client.errors import PeakgateError
 from peakgate.client.origin import placed
 from peakgate.hooks.slurm.attached import PREDICTION, Attached, attach, read_attached
 from peakgate.hooks.slurm.change import change_of
-from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_around
+from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_around, options_of_environment
 from peakgate.hooks.slurm.host_cards import CARDS_FILE, on_host_cards
 from peakgate.hooks.slurm.judge import Judged, Launch, judge, source_of
 from peakgate.hooks.slurm.message import REFUSED, SUBMITTED, Told, lines_of, plain, shown
@@ -170,13 +170,18 @@ def _launch(
     behind = line.behind if line.program != "sbatch" or line.behind or is_wrapped else ("script",)
     return Launch(
         program=line.program,
-        options=line.words[component.begin : component.end],
+        options=(*_of_variables(line, environment), *line.words[component.begin : component.end]),
         behind=behind,
         script="" if is_wrapped else script,
         folder=Path(options.get("chdir", "")),
         environment=environment,
         stated=stated if line.program != "sbatch" else "",
     )
+
+
+def _of_variables(line: CommandLine, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Options that stand in variables (SBATCH_GPUS), in front of those of the command line, which win."""
+    return tuple(f"--{name.replace('_', '-')}={value}" for name, value in options_of_environment(line.program, environment))
 
 
 def _bytes(script: str) -> bytes:

@@ -25,6 +25,7 @@ SCRIPT = "job script"
 FIRST_LINE = "#!/bin/sh\n"
 MOST_WORDS = 200
 """So many words of a command the controller's hook sends (peakgate.lua)."""
+NAMES_FILES = "it names files, which are not read on the controller: peakgate sbatch reads them"
 CUT_OFF = "no training stands in the first 64 KiB of the script, and no more of it is looked at here"
 UNSEEN = "job"
 """Stands for a command that no reader knows, or that is not seen."""
@@ -73,6 +74,8 @@ def _parsed(reading: Reading, launch: LaunchText) -> Read:
     try:
         return Read(job=parse_job(document), launch=launch, is_partial=is_partial)
     except DocumentError as error:
+        if is_partial:  # what is missing may stand there
+            return Read(launch=launch, is_partial=True, problem=NAMES_FILES)
         return Read(launch=launch, is_partial=is_partial, problem=f"what the launch says is no job: {str(error)[:200]}")
 
 

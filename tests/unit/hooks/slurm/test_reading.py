@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.hooks.slurm.building import TRAINING, a_submission
 
 from peakgate.hooks.slurm.attached import SCRIPT_HEAD
-from peakgate.hooks.slurm.reading import CUT_OFF, MOST_WORDS, read_submission, request_flags
+from peakgate.hooks.slurm.reading import CUT_OFF, MOST_WORDS, NAMES_FILES, read_submission, request_flags
 
 
 def test_a_script_is_read_under_the_request_of_the_submission() -> None:
@@ -142,3 +142,9 @@ def test_a_command_that_is_cut_off_refuses_nobody() -> None:
     argv = (*TRAINING.replace("\\\n", "").split("\n")[1].replace("$SLURM_GPUS_ON_NODE", "2").replace("$SLURM_NNODES", "1").split(),)
     assert not read_submission(a_submission(), "", argv, "").is_partial
     assert read_submission(a_submission(), "", (*argv, *["--bf16"] * MOST_WORDS), "").is_partial
+
+
+def test_a_model_that_stands_in_a_file_is_said_to_stand_there() -> None:
+    """And not to be missing."""
+    found = read_submission(a_submission(), "#!/bin/bash\naccelerate launch -m axolotl.cli.train ax.yml\n", (), "")
+    assert (found.job, found.problem) == (None, NAMES_FILES)

@@ -313,3 +313,10 @@ def test_what_is_attached_says_where_it_was_submitted_and_what_was_told(host: Ho
     assert {"in=17", "told=1"} <= set(words)
     words = host.call("sbatch", "--peakgate-mode", "shadow", script, SLURM_JOB_ID="1 7").real["environment"]["PEAKGATE_ATTACHED"].split()
     assert not any(word.startswith(("in=", "told=")) for word in words)
+
+
+def test_a_request_that_stands_in_a_variable_is_a_request(host: Host) -> None:
+    """sbatch takes SBATCH_GPUS for --gpus, which wins over it."""
+    script = host.script("#!/bin/bash\n" + FITS)
+    assert "of h100-80gb" in host.call("sbatch", script, SBATCH_GPUS="h100:1").lines[0]
+    assert "of a100-80gb" in host.call("sbatch", "--gpus=a100-80:1", script, SBATCH_GPUS="h100:1").lines[0]
