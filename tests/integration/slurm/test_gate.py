@@ -54,6 +54,14 @@ def test_a_job_that_fits_is_stamped_and_knows_its_prediction(slurm: Slurm, gate:
     assert (last["gpus"], last["gpu_types"], last["card"], last["partition"]) == (2, ["h100"], "h100-80gb", "h100")
 
 
+def test_a_job_that_another_one_submits_has_not_its_prediction(slurm: Slurm, gate: RunningGate) -> None:
+    """Though it inherits the variable, and nothing in it is judged."""
+    inherited = {"SLURM_JOB_ID": "1", "PEAKGATE_PREDICTION": "predictions/outer", "PEAKGATE_ATTACHED": "id=outer"}
+    done = slurm.sbatch("echo id=[$PEAKGATE_PREDICTION]\n", "--gres=gpu:h100:1", "--output=inner.out", env=inherited)
+    slurm.wait(job_number(done))
+    assert (slurm.home() / "inner.out").read_text() == "id=[]\n"
+
+
 @pytest.mark.parametrize(
     "flags",
     [

@@ -192,6 +192,7 @@ def test_from_sbatch_to_a_changed_bound(joined: Slurm, target: str, client: Clie
         use_hook(joined, gate.socket)
         done = submit(joined, "sbatch", "--gpus=h100:1", joined.script(FITS), env={"PEAKGATE_SERVER": target, "PATH": path})
         assert done.returncode == 0, done.stderr
+        assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["peakgate"]  # the gate does not say it again
         number, prediction = job_number(done), newest(client)
         (decision,) = gate.journal(1)
     assert (decision["verdict"], decision["prediction"], decision["by"]) == ("ADMIT", prediction.removeprefix("predictions/"), "stored")

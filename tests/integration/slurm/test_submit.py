@@ -56,6 +56,15 @@ def test_what_the_plugin_sees_of_wrap_and_of_standard_input(slurm: Slurm) -> Non
         assert attached_job(read_attached(seen.environment), seen.script) is not None, done.stderr
 
 
+def test_a_script_out_of_a_pipe_reaches_slurm(slurm: Slurm) -> None:
+    """A shell's `<(…)` can be read once, and sbatch must."""
+    watch(slurm)
+    script = slurm.script(FITS)
+    command = f"exec {sys.executable} -c '{STARTS}' sbatch --gpus=h100:1 <(cat {script})"
+    done = slurm.run("bash", "-c", command, env={"PYTHONPATH": SOURCES, "PEAKGATE_SUBMIT_SETTINGS": settings_of(slurm)}, reads_all=True)
+    assert (done.returncode, Seen(slurm).script) == (0, script.read_text()), done.stderr
+
+
 @pytest.mark.parametrize("export", ["--export=NONE", "--export=PATH"])
 def test_nothing_is_lost_where_the_users_environment_is(slurm: Slurm, export: str) -> None:
     """Slurm's own variables are always propagated."""
