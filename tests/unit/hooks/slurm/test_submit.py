@@ -320,3 +320,13 @@ def test_a_request_that_stands_in_a_variable_is_a_request(host: Host) -> None:
     script = host.script("#!/bin/bash\n" + FITS)
     assert "of h100-80gb" in host.call("sbatch", script, SBATCH_GPUS="h100:1").lines[0]
     assert "of a100-80gb" in host.call("sbatch", "--gpus=a100-80:1", script, SBATCH_GPUS="h100:1").lines[0]
+
+
+def test_a_step_keeps_the_prediction_of_its_job_and_a_job_in_a_job_does_not(host: Host) -> None:
+    """`srun` in a script runs the training that was judged; `sbatch` there submits another, which has none without a service."""
+    inherited = {"SLURM_JOB_ID": "17", "PEAKGATE_PREDICTION": "predictions/outer", "PEAKGATE_ATTACHED": "id=outer"}
+    for given in (inherited, {name: text for name, text in inherited.items() if name != "PEAKGATE_ATTACHED"}):
+        step = host.call("srun", *FITS.split(), **given).real["environment"]
+        assert step["PEAKGATE_PREDICTION"] == "predictions/outer"
+        assert "PEAKGATE_PREDICTION" not in host.call("sbatch", host.script(SCRIPT + FITS), **given).real["environment"]
+        assert "PEAKGATE_PREDICTION" not in host.call("sbatch", "--gpus=1", "--wrap", "hostname", **given).real["environment"]
