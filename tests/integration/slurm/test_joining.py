@@ -16,7 +16,7 @@ from tests.bench.programs import PEAKGATE, ROOT, Program, environment
 from tests.integration.slurm.cluster import Slurm, job_number
 from tests.integration.slurm.gate import running_gate, use_hook
 from tests.integration.slurm.joining import UUID, drop_ins, joined_cluster, until
-from tests.integration.slurm.submit_host import FITS, TOO_LARGE, submit, with_launcher
+from tests.integration.slurm.submit_host import FITS, TOO_LARGE, submit, use_service, with_launcher
 
 from peakgate.client.connect import Client, connect
 from peakgate.v1.document import parse_job
@@ -57,6 +57,7 @@ def target(service: Program) -> str:
 def joined(target: str) -> Iterator[Slurm]:
     """A cluster that tells it how jobs end."""
     with joined_cluster(target) as slurm:
+        use_service(slurm, target)
         yield slurm
 
 
