@@ -335,6 +335,19 @@ local function has_changed(job_desc)
   return false
 end
 
+-- A job that submits others hands its environment down, and its prediction is not theirs: an agent would take their memory for its own. What
+-- `peakgate sbatch` attached inside that job names it.
+local function drop_inherited(job_desc)
+  local environment = type(job_desc.script) == "string" and job_desc.environment or nil
+  local within = environment and environment["SLURM_JOB_ID"] or nil
+  if is_unset(within) then return end
+  for _, prefix in ipairs({ "", "SLURM_" }) do
+    local words = " " .. (environment[prefix .. "PEAKGATE_ATTACHED"] or "") .. " "
+    local is_own = words:find(" in=" .. within .. " ", 1, true)
+    if not is_own and not is_unset(environment[prefix .. "PEAKGATE_PREDICTION"]) then environment[prefix .. "PEAKGATE_PREDICTION"] = "" end
+  end
+end
+
 -- Changes settings; a name that nobody knows is an error in the log, and left out.
 function peakgate.configure(changes)
   for name, value in pairs(changes) do
@@ -350,6 +363,7 @@ end
 function peakgate.submit(job_desc, part_list, uid)
   return guarded(function(default)
     if not asks_for_gpus(job_desc) then return slurm.SUCCESS end
+    drop_inherited(job_desc)
     return judged("submit", job_desc, nil, default, uid, peakgate.settings)
   end, job_desc, nil, part_list, uid)
 end

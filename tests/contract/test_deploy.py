@@ -63,3 +63,25 @@ def test_a_systemd_unit_uses_options_that_exist(unit: str) -> None:
         command = getattr(command, "commands", {}).get(word, command)
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in line.split() if word.startswith("--")} - known == set()
+
+
+def test_units_of_different_users_share_no_folder_that_systemd_gives_away() -> None:
+    """RuntimeDirectory= and its like belong to the unit's user: what another unit's user finds there it cannot write."""
+    owners: dict[tuple[str, str], set[str]] = {}
+    for unit in UNITS.values():
+        lines = dict(line.split("=", 1) for line in unit.read_text().splitlines() if "=" in line and not line.startswith("#"))
+        for kind in ("RuntimeDirectory", "LogsDirectory"):
+            if kind in lines:
+                owners.setdefault((kind, lines[kind]), set()).add(lines.get("User", unit.name))
+    assert owners
+    assert {folder: users for folder, users in owners.items() if len(users) > 1} == {}
+
+
+def test_units_that_meet_in_a_folder_make_it_alike() -> None:
+    """The agent's and the gate's sockets stand in /run/peakgate: each unit makes it for the group, and none takes what is the other's."""
+    units = [UNITS[name].read_text() for name in ("peakgate-agent.service", "peakgate-gate.service")]
+    made = {line for unit in units for line in unit.splitlines() if line.startswith("ExecStartPre=")}
+    assert made == {"ExecStartPre=+/usr/bin/install -d -m 3775 -o root -g peakgate /run/peakgate"}
+    assert all(
+        "ReadWritePaths=-/run/peakgate" in unit and "Group=peakgate" in unit.replace("SupplementaryGroups", "Group") for unit in units
+    )

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.bench.programs import Program, peakgate_server
 from tests.integration.slurm.cluster import Slurm, cluster, missing
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """The service as a process, on a database of its own."""
+    if absent := missing():
+        pytest.skip(absent)
+    with peakgate_server(tmp_path_factory.mktemp("service")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

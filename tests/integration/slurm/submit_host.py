@@ -62,7 +62,18 @@ def with_launcher(slurm: Slurm, does: str = "", name: str = "bin") -> str:
     return f"{launcher.parent}:{SEARCHED}"
 
 
+def settings_of(slurm: Slurm) -> str:
+    """The file of settings that a test wrote (use_service), else one that says nothing."""
+    path = slurm.folder / "submit.yaml"
+    return str(path) if path.exists() else os.devnull
+
+
+def use_service(slurm: Slurm, target: str) -> None:
+    """Submissions ask it, and wait for it: what is decided is tested, on a machine that may be busy."""
+    slurm.write("submit.yaml", f"server: {target}\ndeadline_seconds: 30\n")
+
+
 def submit(slurm: Slurm, *words: str | Path, stdin: str = "", env: Mapping[str, str] | None = None) -> Done:
     """Calls `peakgate WORDS` as the user, whose folder is the current one."""
-    settings = {"PYTHONPATH": SOURCES, "PEAKGATE_SUBMIT_SETTINGS": "/dev/null", "PATH": with_launcher(slurm)} | dict(env or {})
+    settings = {"PYTHONPATH": SOURCES, "PEAKGATE_SUBMIT_SETTINGS": settings_of(slurm), "PATH": with_launcher(slurm)} | dict(env or {})
     return slurm.run(sys.executable, "-c", STARTS, *words, env=settings, reads_all=True, stdin=stdin)

@@ -279,6 +279,15 @@ def test_a_service_that_is_away(site: Site) -> None:
     assert checks["cards"].state is State.ok
 
 
+def test_a_card_by_a_name_that_the_service_does_not_know(site: Site, service: str) -> None:
+    """Another name for a card, and a slice of one, are names; a slip of the pen would leave every job there unjudged."""
+    site.cards.write_text(CARDS + "- {type: h100, nodes: x1, gpu: H100-80GB}\n- {type: g, nodes: x2, gpu: a100-80gb/3g.40gb}\n")
+    assert "card names" not in site.bad(service)
+    site.cards.write_text(CARDS + "- {type: h100, gpu: h10-80gb}\n")
+    found = site.bad(service)["card names"]
+    assert ("names h10-80gb, which" in found.found, "catalog gpus" in found.remedy) == (True, True)
+
+
 def test_cards_that_nobody_knows(site: Site) -> None:
     """Without a table: which they are; with one that is none: why; with one of another cluster: whose."""
     site.cards.unlink()

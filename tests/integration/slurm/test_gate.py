@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.bench.programs import Program, peakgate_server
+from tests.bench.programs import Program
 from tests.integration.slurm.cluster import Done, Slurm, job_number
 from tests.integration.slurm.gate import RunningGate, running_gate, use_hook
 from tests.integration.slurm.jobs import BETWEEN, FITS, NO_TRAINING, TOO_LARGE
@@ -14,13 +14,6 @@ from tests.integration.slurm.jobs import BETWEEN, FITS, NO_TRAINING, TOO_LARGE
 ENFORCE = "mode: enforce\n"
 PATIENT = ("--deadline", "5")
 """What is decided is tested here, on a machine that may be busy; how fast, in the bench."""
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """The service on a database of its own."""
-    with peakgate_server(tmp_path_factory.mktemp("service")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +52,14 @@ def test_a_job_that_fits_is_stamped_and_knows_its_prediction(slurm: Slurm, gate:
     last = gate.journal()[-1]
     assert (last["prediction"], last["verdict"], last["outcome"], last["by"]) == (identity, "ADMIT", "admitted", "service")
     assert (last["gpus"], last["gpu_types"], last["card"], last["partition"]) == (2, ["h100"], "h100-80gb", "h100")
+
+
+def test_a_job_that_another_one_submits_has_not_its_prediction(slurm: Slurm, gate: RunningGate) -> None:
+    """Though it inherits the variable, and nothing in it is judged."""
+    inherited = {"SLURM_JOB_ID": "1", "PEAKGATE_PREDICTION": "predictions/outer", "PEAKGATE_ATTACHED": "id=outer"}
+    done = slurm.sbatch("echo id=[$PEAKGATE_PREDICTION]\n", "--gres=gpu:h100:1", "--output=inner.out", env=inherited)
+    slurm.wait(job_number(done))
+    assert (slurm.home() / "inner.out").read_text() == "id=[]\n"
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.bench.programs import PEAKGATE, ROOT, environment, peakgate_server
-from tests.integration.slurm.cluster import Slurm, job_number, missing
+from tests.bench.programs import PEAKGATE, ROOT, Program, environment
+from tests.integration.slurm.cluster import Slurm, job_number
 from tests.integration.slurm.gate import running_gate, use_hook
 from tests.integration.slurm.joining import UUID, drop_ins, joined_cluster, until
-from tests.integration.slurm.submit_host import FITS, TOO_LARGE, submit, with_launcher
+from tests.integration.slurm.submit_host import FITS, TOO_LARGE, submit, use_service, with_launcher
 
 from peakgate.client.connect import Client, connect
 from peakgate.v1.document import parse_job
@@ -48,18 +48,16 @@ sys.exit(run(Options(**names, **{name: Path(path) for name, path in places.items
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The service as a process."""
-    if absent := missing():
-        pytest.skip(absent)
-    with peakgate_server(tmp_path_factory.mktemp("service")) as program:
-        yield program.target
+def target(service: Program) -> str:
+    """Where the service is."""
+    return service.target
 
 
 @pytest.fixture(scope="module")
 def joined(target: str) -> Iterator[Slurm]:
     """A cluster that tells it how jobs end."""
     with joined_cluster(target) as slurm:
+        use_service(slurm, target)
         yield slurm
 
 
@@ -195,6 +193,7 @@ def test_from_sbatch_to_a_changed_bound(joined: Slurm, target: str, client: Clie
         use_hook(joined, gate.socket)
         done = submit(joined, "sbatch", "--gpus=h100:1", joined.script(FITS), env={"PEAKGATE_SERVER": target, "PATH": path})
         assert done.returncode == 0, done.stderr
+        assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["peakgate"]  # the gate does not say it again
         number, prediction = job_number(done), newest(client)
         (decision,) = gate.journal(1)
     assert (decision["verdict"], decision["prediction"], decision["by"]) == ("ADMIT", prediction.removeprefix("predictions/"), "stored")

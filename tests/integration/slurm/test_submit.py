@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import sys
 
 import pytest
-from tests.bench.programs import ROOT
+from tests.bench.programs import ROOT, Program
 from tests.integration.slurm.cluster import Slurm, job_number
-from tests.integration.slurm.submit_host import FITS, SOURCES, STARTS, TOO_LARGE, Seen, submit, watch, with_launcher
+from tests.integration.slurm.submit_host import (
+    FITS,
+    SOURCES,
+    STARTS,
+    TOO_LARGE,
+    Seen,
+    settings_of,
+    submit,
+    use_service,
+    watch,
+    with_launcher,
+)
 
 from peakgate.hooks.slurm.attached import attached_job, read_attached
 
 GPUS = ["--gres=gpu:h100:1", "--gpus=h100:1", "--gpus-per-node=h100:1", "--gpus-per-task=h100:1"]
+
+
+@pytest.fixture(autouse=True)
+def _served(slurm: Slurm, service: Program) -> None:
+    """Submissions ask the service, unless a test says otherwise."""
+    use_service(slurm, service.target)
 
 
 @pytest.mark.parametrize("flag", GPUS)
@@ -38,6 +56,15 @@ def test_what_the_plugin_sees_of_wrap_and_of_standard_input(slurm: Slurm) -> Non
         assert attached_job(read_attached(seen.environment), seen.script) is not None, done.stderr
 
 
+def test_a_script_out_of_a_pipe_reaches_slurm(slurm: Slurm) -> None:
+    """A shell's `<(…)` can be read once, and sbatch must."""
+    watch(slurm)
+    script = slurm.script(FITS)
+    command = f"exec {sys.executable} -c '{STARTS}' sbatch --gpus=h100:1 <(cat {script})"
+    done = slurm.run("bash", "-c", command, env={"PYTHONPATH": SOURCES, "PEAKGATE_SUBMIT_SETTINGS": settings_of(slurm)}, reads_all=True)
+    assert (done.returncode, Seen(slurm).script) == (0, script.read_text()), done.stderr
+
+
 @pytest.mark.parametrize("export", ["--export=NONE", "--export=PATH"])
 def test_nothing_is_lost_where_the_users_environment_is(slurm: Slurm, export: str) -> None:
     """Slurm's own variables are always propagated."""
@@ -49,9 +76,10 @@ def test_nothing_is_lost_where_the_users_environment_is(slurm: Slurm, export: st
 
 
 def test_a_refused_job_reaches_no_controller(slurm: Slurm) -> None:
-    """Mode enforce ends it at the prompt, with the status of a refusal."""
+    """Mode enforce ends it at the prompt, with the status of a refusal; here without a service."""
     watch(slurm)
-    done = submit(slurm, "sbatch", "--gpus=h100:1", slurm.script(TOO_LARGE), env={"PEAKGATE_MODE": "enforce"})
+    alone = {"PEAKGATE_MODE": "enforce", "PEAKGATE_SUBMIT_SETTINGS": "/dev/null"}
+    done = submit(slurm, "sbatch", "--gpus=h100:1", slurm.script(TOO_LARGE), env=alone)
     assert (done.returncode, done.stdout, (slurm.folder / "seen").read_text()) == (1, "", "")
     assert len(done.stderr.splitlines()) == 3
 
@@ -62,7 +90,7 @@ def test_interactive_jobs_carry_words_in_their_comment(slurm: Slurm, program: st
     watch(slurm)
     done = submit(slurm, program, "--gpus=h100:1", "--comment=mine", *FITS.split())
     comment = Seen(slurm).comment
-    assert comment.startswith("mine; peakgate: digest=")
+    assert re.match("mine; peakgate: id=[0-9a-f]{32} digest=", comment)
     assert done.returncode == 0, done.stderr
 
 
@@ -92,7 +120,7 @@ def test_the_filter_advises_inside_the_submit_commands(slurm: Slurm) -> None:
     assert done.stderr.startswith("peakgate: fits: a GPU needs "), done.stderr
     seen = Seen(slurm)
     attached = read_attached({}, seen.comment)
-    assert seen.comment.startswith("mine; peakgate: digest=")
+    assert re.match("mine; peakgate: id=[0-9a-f]{32} digest=", seen.comment)
     assert attached_job(attached, seen.script) is None  # tied to this script; the document itself is with the service
     done = slurm.run("srun", "--gpus=h100:1", *FITS.split(), reads_all=True, env={"PATH": with_launcher(slurm)})
     assert "peakgate: fits" in done.stderr
@@ -134,7 +162,8 @@ def test_a_filter_whose_command_hangs_lets_the_job_through(slurm: Slurm) -> None
 def _install_filter(slurm: Slurm, *, counted: bool = False) -> None:
     """The filter as it is shipped, with this Python's command."""
     count = f'echo "$1" >> {slurm.home()}/calls\n' if counted else ""
-    calls = f"{count}export PYTHONPATH={SOURCES} PEAKGATE_SUBMIT_SETTINGS=/dev/null\nexec {sys.executable} -c '{STARTS}' \"$@\"\n"
-    command = slurm.write("peakgate", f"#!/bin/sh\n{calls}")
+    exports = f"export PYTHONPATH={SOURCES} PEAKGATE_SUBMIT_SETTINGS={settings_of(slurm)}\n"
+    command = slurm.write("peakgate", f"#!/bin/sh\n{count}{exports}exec {sys.executable} -c '{STARTS}' \"$@\"\n")
     command.chmod(command.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-    slurm.cli_filter((ROOT / "deploy/slurm/cli_filter.lua").read_text().replace('COMMAND = "peakgate"', f'COMMAND = "{command}"'))
+    text = (ROOT / "deploy/slurm/cli_filter.lua").read_text().replace('COMMAND = "peakgate"', f'COMMAND = "{command}"')
+    slurm.cli_filter(text.replace("SECONDS = 5", "SECONDS = 30"))

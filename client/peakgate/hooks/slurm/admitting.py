@@ -12,7 +12,7 @@ from peakgate.client.origin import placed
 from peakgate.client.slurm_defaults import CARDS_FILE
 from peakgate.hooks.slurm.attached import PREDICTION, Attached, attach, read_attached
 from peakgate.hooks.slurm.change import change_of
-from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_around
+from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_around, options_of_environment
 from peakgate.hooks.slurm.host_cards import on_host_cards
 from peakgate.hooks.slurm.judge import Judged, Launch, judge, source_of
 from peakgate.hooks.slurm.message import REFUSED, SUBMITTED, Told, lines_of, plain, shown
@@ -89,16 +89,24 @@ def _decided(
     except PeakgateError as error:
         return Decision(words=line.words, lines=[plain(f"not checked: {placed(error, source.origin).message}")])
     attached = attach(judged.job, prediction=judged.answer.prediction, script=_bytes(script), try_reason=try_reason, override=override)
-    attached = replace(attached, stated=own.stated)
+    attached = replace(attached, stated=own.stated, within=_within(environment))
     return _of(line, judged, attached, settings, options)
+
+
+def _within(environment: Mapping[str, str]) -> str:
+    """The job that this one is submitted from."""
+    number = environment.get("SLURM_JOB_ID", "")
+    return number if number.isascii() and number.isdigit() else ""
 
 
 def _of(line: CommandLine, judged: Judged, attached: Attached, settings: SubmitSettings, options: Mapping[str, str]) -> Decision:
     answer, rejected = judged.answer, judged.answer.verdict == Verdict.VERDICT_REJECT
     refused = rejected and settings.mode == "enforce" and not attached.override and not answer.try_anyway.granted
+    lines = lines_of(answer, _told(judged, settings, is_refused=refused)) if _is_worth_saying(answer, options) else ()
+    attached = replace(attached, is_told=bool(lines) and settings.mode != "shadow")
     return Decision(
         words=line.words,
-        lines=lines_of(answer, _told(judged, settings, is_refused=refused)) if _is_worth_saying(answer, options) else (),
+        lines=lines,
         environment=_environment(line, attached, options),
         comment=_comment_of(attached, options.get("comment", "")),
         is_refused=refused,
@@ -153,13 +161,18 @@ def _launch(
     behind = line.behind if line.program != "sbatch" or line.behind or is_wrapped else ("script",)
     return Launch(
         program=line.program,
-        options=line.words[component.begin : component.end],
+        options=(*_of_variables(line, environment), *line.words[component.begin : component.end]),
         behind=behind,
         script="" if is_wrapped else script,
         folder=Path(options.get("chdir", "")),
         environment=environment,
         stated=stated if line.program != "sbatch" else "",
     )
+
+
+def _of_variables(line: CommandLine, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Options that stand in variables (SBATCH_GPUS), in front of those of the command line, which win."""
+    return tuple(f"--{name.replace('_', '-')}={value}" for name, value in options_of_environment(line.program, environment))
 
 
 def _bytes(script: str) -> bytes:

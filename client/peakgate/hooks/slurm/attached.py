@@ -1,9 +1,9 @@
 """What the submit host attaches to a job, and how whoever reads it makes sure of it.
 
 A batch job carries it in its environment: PEAKGATE_JOB is the job document (canonical JSON, deflated, in base64), PEAKGATE_ATTACHED words
-about it (`id=… digest=… script=…`), PEAKGATE_PREDICTION the name of the prediction, for the agent. Slurm propagates SLURM_* whatever
---export says (sbatch(1)), so where the user's variables are left behind the same stands under names with that prefix. srun and salloc,
-whose environment no plugin sees, carry the words in their comment, behind `peakgate:`.
+about it (`id=… digest=… script=… in=… told=1`), PEAKGATE_PREDICTION the name of the prediction, for the agent. Slurm propagates SLURM_*
+whatever --export says (sbatch(1)), so where the user's variables are left behind the same stands under names with that prefix. srun and
+salloc, whose environment no plugin sees, carry the words in their comment, behind `peakgate:`.
 
 Nothing of it is trusted: sizes are capped before anything is unpacked, the digest is that of the document, and a script's own digest
 ties the words to one script, so that what a job hands down to the jobs which it submits itself counts for none of them.
@@ -56,7 +56,11 @@ class AttachedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attached:
-    """What came with a job. Empty: not stated. `encoded` is PEAKGATE_JOB as it stands; `stated`: words of the job document in a comment."""
+    """What came with a job. Empty: not stated. `encoded` is PEAKGATE_JOB as it stands; `stated`: words of the job document in a comment.
+
+    `within`: the job inside which it was submitted, by which the controller's hook tells its own variables from inherited ones. `is_told`:
+    the submit host has told the user the verdict.
+    """
 
     prediction: str = ""
     digest: str = ""
@@ -65,6 +69,8 @@ class Attached:
     override: str = ""
     encoded: str = ""
     stated: str = ""
+    within: str = ""
+    is_told: bool = False
 
     @property
     def words(self) -> str:
@@ -75,6 +81,8 @@ class Attached:
             "script": self.script,
             "try": quote(self.try_reason[:LONGEST_REASON]),
             "override": quote(self.override[:LONGEST_REASON]),
+            "in": self.within,
+            "told": "1" if self.is_told else "",
         }
         return " ".join(f"{name}={value}" for name, value in pairs.items() if value)
 
@@ -119,6 +127,7 @@ def read_attached(environment: Mapping[str, str], comment: str = "") -> Attached
         override=_line(words.get("override", "")),
         encoded=_variable(environment, JOB),
         stated=stated,
+        is_told=words.get("told") == "1",
     )
 
 
@@ -199,7 +208,7 @@ def _words_of_comment(comment: str) -> tuple[dict[str, str], str]:
     return about, " ".join(word for word in found[1].split() if word.partition("=")[0] not in _ABOUT)
 
 
-_ABOUT = frozenset({"id", "digest", "script", "try", "override"})
+_ABOUT = frozenset({"id", "digest", "script", "try", "override", "in", "told"})
 
 
 def _pairs(words: str) -> Iterator[tuple[str, str]]:

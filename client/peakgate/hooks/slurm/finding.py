@@ -14,7 +14,7 @@ from peakgate.hooks.slurm.asking import Judges
 from peakgate.hooks.slurm.attached import Attached, AttachedError, attached_job, is_of
 from peakgate.hooks.slurm.cache import Cache
 from peakgate.hooks.slurm.reading import Read, read_submission, request_flags
-from peakgate.hooks.slurm.submission import Submission
+from peakgate.hooks.slurm.submission import Submission, submission_of
 from peakgate.hooks.slurm.wire import MODIFY, Request
 from peakgate.v1.names import full_name
 from peakgate.v1.prediction_service_pb2 import GetPredictionResponse
@@ -22,6 +22,7 @@ from peakgate.v1.training_job_pb2 import TrainingJob
 
 STAMP = re.compile(r"(?<!\S)peakgate=([0-9A-Za-z_-]{1,128})(?!\S)")
 UNKNOWN = "the prediction that the job was admitted with is not known, or cannot be looked up now"
+NEW_GPUS = "GPUs are added to a job that was admitted without any, and its script cannot be seen now; submit it anew"
 TOO_SLOW = "the script takes too long to be read"
 
 
@@ -50,7 +51,7 @@ class Finder:
     async def find(self, request: Request, submission: Submission, attached: Attached) -> Found:
         """The job, or why there is none. Never raises."""
         if request.operation == MODIFY:
-            return await self._before(submission)
+            return await self._before(request, submission)
         try:
             job = attached_job(attached, request.script or None) if attached.digest else None
         except AttachedError as error:
@@ -71,8 +72,10 @@ class Finder:
             return None
         return stored
 
-    async def _before(self, submission: Submission) -> Found:
+    async def _before(self, request: Request, submission: Submission) -> Found:
         match = STAMP.search(submission.admin_comment)
+        if match is None and not submission_of(dict(request.record)).asks_for_gpus:
+            return Found(read=Read(problem=NEW_GPUS))
         if match is None or match[1] == UNCHECKED:
             return Found()
         stored = await self.judges.stored(full_name(match[1]))

@@ -21,7 +21,7 @@ from peakgate.hooks.slurm.gate_metrics import GateMetrics
 from peakgate.hooks.slurm.journal import Decision, Journal
 from peakgate.hooks.slurm.reading import Read
 from peakgate.hooks.slurm.rules import TOLD, Mode, Rules, Treatment, Who
-from peakgate.hooks.slurm.steering import Steering, steering_of
+from peakgate.hooks.slurm.steering import Steering, steering_of, type_that_holds
 from peakgate.hooks.slurm.submission import Submission, submission_of
 from peakgate.hooks.slurm.verdicts import Case, Outcome, outcome_of
 from peakgate.hooks.slurm.wire import MODIFY, Reply, Request, WireError, parse_request
@@ -44,6 +44,7 @@ class _Judged:
     judgement: Judgement
     read: Read = field(default_factory=Read)
     steering: Steering = field(default_factory=Steering)
+    ask_for: str = ""
 
 
 @dataclass(kw_only=True)
@@ -99,10 +100,12 @@ class Gate:
         case = Case(
             judgement=judged.judgement,
             steering=judged.steering,
+            ask_for=judged.ask_for,
             treatment=treatment,
             wishes=wishes,
             override=rules.override_of(wishes.override),
             is_partial=read.is_partial,
+            is_told=attached.is_told and judged.judgement.by == STORED,
             edit=functools.partial(change_of, launch=read.launch) if read.launch is not None else None,
             by_operator=request.operation == MODIFY and request.uid in self.operators,
         )
@@ -129,8 +132,11 @@ class Gate:
         if treatment.mode not in TOLD:
             return _Judged(read=found.read, judgement=judgement)
         judgement = await self.advisers.advised(judgement, fitted)
-        steering = steering_of(submission, cards, choice, judgement.answer) if judgement.answer is not None else Steering()
-        return _Judged(read=found.read, judgement=judgement, steering=steering)
+        if judgement.answer is None:
+            return _Judged(read=found.read, judgement=judgement)
+        steering = steering_of(submission, cards, choice, judgement.answer)
+        ask_for = type_that_holds(submission, cards, choice, judgement.answer)
+        return _Judged(read=found.read, judgement=judgement, steering=steering, ask_for=ask_for)
 
     def _note(self, decision: Decision) -> None:
         self.journal.note(decision)

@@ -25,11 +25,13 @@ REFUSED, SUBMITTED = "refused", "submitted all the same"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """Beside the answer: `change`, the cheapest one in the job's own syntax (empty: the suggestion's own words); `outcome`: what happens
+    """Beside the answer: `change`, the cheapest one in the job's own syntax (empty: the suggestion's own words); `card`: a type that it may
+    get and that holds it, where it asks for none; `outcome`: what happens
     now, in words; `unserved`: why the answer is not the service's; `try_with`: how to try a rejected job all the same; `is_brief`: no
     change was looked for yet."""
 
     change: str = ""
+    card: str = ""
     outcome: str = ""
     unserved: str = ""
     try_with: str = ""
@@ -69,7 +71,8 @@ def _cut(text: str, room: int) -> str:
     if len(text) <= room:
         return text
     kept = text[: room - 4]
-    kept = kept.rpartition(" ")[0] if kept.rpartition(" ")[0][len(MARK) :] else kept
+    whole_words = kept.rpartition(" ")[0]
+    kept = whole_words if len(whole_words) > room // 2 else kept
     return f"{kept.rstrip(' .,;')} ..."
 
 
@@ -88,6 +91,8 @@ def _too_large(answer: PredictResponse) -> str:
 
 
 def _change(answer: PredictResponse, told: Told) -> str:
+    if told.card:
+        return f"cheapest change: ask for a card that holds it, gpu:{told.card}; without a type it may get {answer.capacity.gpu or 'less'}"
     found = shown(answer.suggestions)
     if found is None and told.is_brief:
         return ""

@@ -8,7 +8,7 @@ nobody up; the submit host reads it whole, and attaches what it read.
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peakgate.client.source import LaunchText
 from peakgate.hooks.slurm.attached import SCRIPT_HEAD
@@ -23,6 +23,10 @@ from peakgate.v1.training_job_pb2 import TrainingJob
 
 SCRIPT = "job script"
 FIRST_LINE = "#!/bin/sh\n"
+MOST_WORDS = 200
+"""So many words of a command the controller's hook sends (peakgate.lua)."""
+NAMES_FILES = "it names files, which are not read on the controller: peakgate sbatch reads them"
+CUT_OFF = "no training stands in the first 64 KiB of the script, and no more of it is looked at here"
 UNSEEN = "job"
 """Stands for a command that no reader knows, or that is not seen."""
 MODEL_PATHS = ("model.hf_config", "model.profile")
@@ -41,14 +45,15 @@ class Read:
 
 def read_submission(submission: Submission, script: str, argv: tuple[str, ...], stated: str) -> Read:
     """Reads a script, else a command; `stated`: words of the job document in the comment, which stand for a command by themselves as
-    well. Never raises."""
+    well. One that is longer than what the hook sends is read in part. Never raises."""
+    is_cut = len(script.encode("utf-8", "surrogateescape")) >= SCRIPT_HEAD or len(argv) > MOST_WORDS
     own = f"\n#PEAKGATE {stated}\n" if stated else ""
     texts = [script[:SCRIPT_HEAD] + own] if script else [f"{FIRST_LINE}{shlex.join(argv)}{own}"]
     texts += [f"{FIRST_LINE}{UNSEEN}{own}"] if stated else []
     for text in texts:
         if may_train(text) and (found := _read(submission, text)) is not None:
-            return found
-    return Read()
+            return replace(found, is_partial=found.is_partial or is_cut)
+    return Read(problem=CUT_OFF) if is_cut else Read()
 
 
 def _read(submission: Submission, text: str) -> Read | None:
@@ -69,6 +74,8 @@ def _parsed(reading: Reading, launch: LaunchText) -> Read:
     try:
         return Read(job=parse_job(document), launch=launch, is_partial=is_partial)
     except DocumentError as error:
+        if is_partial:  # what is missing may stand there
+            return Read(launch=launch, is_partial=True, problem=NAMES_FILES)
         return Read(launch=launch, is_partial=is_partial, problem=f"what the launch says is no job: {str(error)[:200]}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ WRAPPED = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{}\n"
 """What sbatch makes of --wrap (sbatch.c)."""
 SUBMITTER = "PEAKGATE_SUBMITTER"
 """The process that has judged the job, for a plugin inside the real program (cli_filter.lua), which has the same number."""
+IN_A_JOB = "SLURM_JOB_ID"
 ATTACHED_BEFORE = ("PEAKGATE_ATTACHED", "SLURM_PEAKGATE_ATTACHED")
 INHERITED = ("PEAKGATE_JOB", "PEAKGATE_ATTACHED", "PEAKGATE_PREDICTION")
 
@@ -46,7 +47,7 @@ def run(program: str, words: Sequence[str]) -> int:
     except OwnOptionError as error:
         say(f"peakgate: {error}")
         return USAGE_STATUS
-    environment = _without_inherited(dict(os.environ))
+    environment = dict(os.environ) if _is_step(program, os.environ) else _without_inherited(dict(os.environ))
     try:
         script, stdin = _script(line)
         decision = _decision(line, script, environment)
@@ -82,7 +83,7 @@ def _decision(line: CommandLine, script: str, environment: dict[str, str]) -> De
 def _is_of_interest(line: CommandLine, script: str, environment: dict[str, str]) -> bool:
     """Whether the job is a new one, asks for GPUs, and may train."""
     mode = line.own.get("mode") or environment.get("PEAKGATE_MODE")
-    if mode == "off" or (line.program == "srun" and "SLURM_JOB_ID" in environment):
+    if mode == "off" or _is_step(line.program, environment):
         return False
     around = options_around(line, script, environment)
     if not any(asks_for_gpus(around | dict(component.options)) for component in line.components):
@@ -104,8 +105,11 @@ def _script(line: CommandLine) -> tuple[str, bytes | None]:
             return "", None
         content = sys.stdin.buffer.read()
         return _text(content), content
+    path = Path(line.behind[0])
     try:
-        with Path(line.behind[0]).open("rb") as file:
+        if not path.is_file():
+            return "", None  # a pipe (`sbatch <(…)`) is read once, and that once is sbatch's own
+        with path.open("rb") as file:
             return _text(file.read(HEAD_BYTES)), None
     except OSError:
         return "", None  # sbatch itself says what is wrong with it, or finds it in PATH
@@ -115,9 +119,14 @@ def _text(content: bytes) -> str:
     return content.decode("utf-8", "surrogateescape")
 
 
+def _is_step(program: str, environment: Mapping[str, str]) -> bool:
+    """Whether it runs a part of the job around it, whose prediction is then its own."""
+    return program == "srun" and IN_A_JOB in environment
+
+
 def _without_inherited(environment: dict[str, str]) -> dict[str, str]:
     """What a job hands down to those that it submits is of another job."""
-    if any(name in environment for name in ATTACHED_BEFORE):
+    if IN_A_JOB in environment or any(name in environment for name in ATTACHED_BEFORE):
         for name in INHERITED:
             environment.pop(name, None)
             environment.pop(f"SLURM_{name}", None)

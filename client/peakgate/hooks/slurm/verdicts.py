@@ -30,7 +30,9 @@ NOT_GRANTED = "the try was not granted"
 class Case:
     """One submission when all is known. `is_partial`: the launch names files that were not read. `override`: of a right word.
 
-    `edit`: a suggestion in the job's own syntax; `steering`: to a card that fits; `by_operator`: root or Slurm's user.
+    `is_told`: the submit host has said this very verdict already. `edit`: a suggestion in the job's own syntax; `steering`: to a card that
+    fits; `ask_for`: a type that it may get and that holds it, where it names none and the one that counts does not; `by_operator`: root
+    or Slurm's user.
     """
 
     judgement: Judgement
@@ -39,6 +41,8 @@ class Case:
     override: Override | None = None
     steering: Steering = field(default_factory=Steering)
     is_partial: bool = False
+    is_told: bool = False
+    ask_for: str = ""
     by_operator: bool = False
     edit: Callable[[Suggestion], str] | None = None
 
@@ -102,8 +106,15 @@ def _lines(case: Case, answer: PredictResponse, outcome: str) -> tuple[str, ...]
     offered = TRY_WITH if outcome == NOW_REFUSED and not case.wishes.try_reason else ""
     if outcome == NOW_REFUSED and case.wishes.try_reason:
         outcome = f"refused, {answer.try_anyway.message or NOT_GRANTED}"
-    told = Told(change=change, outcome=outcome, unserved=_unserved(case), try_with=offered, is_brief=case.judgement.is_brief)
-    return tuple(lines_of(answer, told))
+    told = Told(
+        change=change,
+        card=case.ask_for,
+        outcome=outcome,
+        unserved=_unserved(case),
+        try_with=offered,
+        is_brief=case.judgement.is_brief,
+    )
+    return tuple(lines_of(answer, told)[-1:] if case.is_told else lines_of(answer, told))
 
 
 def _unserved(case: Case) -> str:
@@ -111,7 +122,7 @@ def _unserved(case: Case) -> str:
 
 
 def _is_told(case: Case) -> bool:
-    return case.treatment.mode in TOLD
+    return case.treatment.mode in TOLD and not case.is_told
 
 
 def _without_answer(case: Case) -> Outcome:

@@ -11,7 +11,7 @@ from tests.unit.hooks.slurm.building import TRAINING, Answering, a_job, a_submis
 from peakgate.hooks.slurm import finding
 from peakgate.hooks.slurm.asking import Judges, Service
 from peakgate.hooks.slurm.attached import Attached, attach, read_attached
-from peakgate.hooks.slurm.finding import Finder, Found
+from peakgate.hooks.slurm.finding import NEW_GPUS, Finder, Found
 from peakgate.hooks.slurm.reading import Read, read_submission
 from peakgate.hooks.slurm.submission import Submission
 from peakgate.hooks.slurm.wire import Request
@@ -110,8 +110,15 @@ async def test_a_change_is_about_the_prediction_of_its_stamp() -> None:
 @pytest.mark.parametrize(("comment", "want_problem"), [("", False), ("peakgate=unchecked", False), ("peakgate=ffff", True)])
 async def test_a_change_of_a_job_that_is_not_known_is_let_be(comment: str, want_problem: bool) -> None:
     """One whose prediction should be known says so in the journal."""
-    found = await found_of(Request(operation="modify", uid=1, fields={"features": "x"}, record={"admin_comment": comment}), [])
+    record = {"admin_comment": comment, "tres_per_node": "gres:gpu:1"}
+    found = await found_of(Request(operation="modify", uid=1, fields={"features": "x"}, record=record), [])
     assert (found.job, bool(found.read.problem)) == (None, want_problem)
+
+
+async def test_gpus_that_are_added_later_are_not_checked_without_a_word() -> None:
+    """No script comes with a change; the journal says why nobody judged."""
+    found = await found_of(Request(operation="modify", uid=1, fields={"tres_per_node": "gres:gpu:1"}, record={"partition": "gpu"}), [])
+    assert (found.job, found.read.problem) == (None, NEW_GPUS)
 
 
 async def test_equal_scripts_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

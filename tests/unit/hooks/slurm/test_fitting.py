@@ -8,7 +8,7 @@ from tests.unit.hooks.slurm.building import GB, a_job, a_submission, an_answer, 
 from peakgate.hooks.slurm.card_table import CardTable, Row, Untyped
 from peakgate.hooks.slurm.cards import Card, Cards
 from peakgate.hooks.slurm.fitting import is_as_asked, on_request
-from peakgate.hooks.slurm.steering import steering_of
+from peakgate.hooks.slurm.steering import steering_of, type_that_holds
 
 
 def test_the_schedulers_word_is_the_last() -> None:
@@ -57,3 +57,20 @@ def test_a_job_is_steered_to_the_least_card_that_holds_it(untyped: Untyped, need
     choice = cards.choose(submission)
     assert dict(steering_of(submission, cards, choice, an_answer(need=need, card=141)).sets) == want
     assert not steering_of(submission, cards, choice, rejected()).sets
+
+
+@pytest.mark.parametrize(
+    ("untyped", "need", "tres", "want"),
+    [
+        (Untyped.worst, 60, "gres:gpu:2", "large"),
+        (Untyped.worst, 100, "gres:gpu:2", "huge"),
+        (Untyped.best, 200, "gres:gpu:2", ""),
+        (Untyped.worst, 60, "gres:gpu:small:2", ""),
+    ],
+)
+def test_a_rejected_job_without_a_type_has_one_that_holds_it(untyped: Untyped, need: int, tres: str, want: str) -> None:
+    """The least one, where there is one and none was named."""
+    cards, submission = Cards(table=CardTable(untyped=untyped, cards=ROWS)), a_submission(tres_per_node=tres)
+    choice = cards.choose(submission)
+    assert type_that_holds(submission, cards, choice, an_answer("REJECT", need=need, card=40)) == want
+    assert type_that_holds(submission, cards, choice, an_answer(need=30, card=40)) == ""

@@ -205,10 +205,12 @@ async def test_a_host_that_answered_needs_no_second_question(tmp_path: Path) -> 
     job.model.preset, job.gpu.type, job.gpu.count, job.node.gpus = "gpt2", "h100-80gb", 1, 1
     service = Answering(stored={"predictions/aa": GetPredictionResponse(job=job, prediction=an_answer(prediction="predictions/aa"))})
     env = dict(attach(job, prediction="predictions/aa", script=TRAINING.encode()).environment())
+    told = env | {"PEAKGATE_ATTACHED": env["PEAKGATE_ATTACHED"] + " told=1"}
     fields = FIELDS | {"min_nodes": 1, "max_nodes": 1}
     async with running(tmp_path, service) as each:
+        assert [len(await each.ask(env=words, fields=fields)) for words in (env, told)] == [3, 2]
         same = (await each.ask(env=env, fields=fields))[0]
         other = (await each.ask(env=env, fields=fields | {"tres_per_node": "gres:gpu:a100-40:1"}))[0]
         by = [decision["by"] for decision in each.decisions()]
-    assert (same, other, by) == ("ALLOW aa", "ALLOW 0123abcd", ["stored", "service"])
+    assert (same, other, by) == ("ALLOW aa", "ALLOW 0123abcd", ["stored", "stored", "stored", "service"])
     assert [request.job.gpu.type for request in service.asked] == ["a100-40gb"]

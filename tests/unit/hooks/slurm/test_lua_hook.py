@@ -194,3 +194,32 @@ def test_a_wrong_setting_is_told_and_left_out(version: str, gate: Recorded) -> N
     told = sorted(line.split()[3] for line in found[0].log if line.startswith("error: peakgate: setting"))
     assert told == ["budget", "fail_open"]
     assert found[0].job["admin_comment"] == "peakgate=0123abcd"
+
+
+INSIDE: dict[str, Lua] = {
+    "SLURM_JOB_ID": "17",
+    "PEAKGATE_PREDICTION": "predictions/outer",
+    "SLURM_PEAKGATE_PREDICTION": "predictions/outer",
+}
+
+
+@pytest.mark.parametrize("reply", ["ALLOW -\nEND\n", "ALLOW unchecked\nEND\n", "garbage\n"])
+@pytest.mark.parametrize(
+    ("more", "want"),
+    [
+        ({}, ""),
+        ({"PEAKGATE_ATTACHED": "id=outer digest=a script=b"}, ""),
+        ({"PEAKGATE_ATTACHED": "id=outer in=1"}, ""),
+        ({"PEAKGATE_ATTACHED": "id=own in=17 told=1", "PEAKGATE_PREDICTION": "predictions/own"}, "predictions/own"),
+        ({"SLURM_JOB_ID": None}, "predictions/outer"),
+    ],
+)
+def test_the_prediction_of_the_job_around_it_is_no_jobs_own(
+    version: str, gate: Recorded, reply: str, more: dict[str, Lua], want: str
+) -> None:
+    """Whatever the gate answers; what was attached inside that job, or given by hand outside of any, stays."""
+    gate.reply = reply
+    found = one(gate, Call(job=BATCH | {"environment": INSIDE | more}), version)
+    assert found.code == 0
+    assert found.job["environment.PEAKGATE_PREDICTION"] == want
+    assert found.job["environment.SLURM_PEAKGATE_PREDICTION"] == ("" if "SLURM_JOB_ID" not in more else "predictions/outer")

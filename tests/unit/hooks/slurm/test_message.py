@@ -120,3 +120,9 @@ def test_whatever_is_said_there_are_three_lines_at_most(reason: str, change: str
     lines = lines_of(answer, Told(change=change, outcome=change, try_with=reason, unserved=change))
     assert 1 <= len(lines) <= 3
     assert all(line.isascii() and line.isprintable() and len(line) <= WIDTH for line in lines)
+
+
+def test_a_word_without_an_end_hides_nothing() -> None:
+    """A line is cut between words only where most of it is kept."""
+    line = plain(f"what the launch says is no job: {'x' * 500}: is not a field")
+    assert (len(line) > WIDTH - 8, line.endswith("xxx ...")) == (True, True)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.hooks.slurm.building import TRAINING, a_submission
 
-from peakgate.hooks.slurm.reading import read_submission, request_flags
+from peakgate.hooks.slurm.attached import SCRIPT_HEAD
+from peakgate.hooks.slurm.reading import CUT_OFF, MOST_WORDS, NAMES_FILES, read_submission, request_flags
 
 
 def test_a_script_is_read_under_the_request_of_the_submission() -> None:
@@ -124,3 +125,26 @@ def test_the_request_as_options(fields: dict[str, object], want: list[str]) -> N
 def test_any_script_and_comment_are_read_or_let_be(script: str, stated: str) -> None:
     """Nothing raises."""
     read_submission(a_submission(), f"#!/bin/bash\ntorchrun train.py {script}", (), stated)
+
+
+def test_a_script_that_is_cut_off_refuses_nobody() -> None:
+    """What stands behind the part that the hook sends may be a training, or change the one in front of it."""
+    filled = "#" * SCRIPT_HEAD
+    cut = read_submission(a_submission(), f"#!/bin/bash\n{filled}", (), "")
+    assert (cut.job, cut.problem) == (None, CUT_OFF)
+    begun = read_submission(a_submission(), f"{TRAINING}{filled}"[:SCRIPT_HEAD], (), "")
+    assert begun.job is not None
+    assert begun.is_partial
+
+
+def test_a_command_that_is_cut_off_refuses_nobody() -> None:
+    """The hook sends two hundred words."""
+    argv = (*TRAINING.replace("\\\n", "").split("\n")[1].replace("$SLURM_GPUS_ON_NODE", "2").replace("$SLURM_NNODES", "1").split(),)
+    assert not read_submission(a_submission(), "", argv, "").is_partial
+    assert read_submission(a_submission(), "", (*argv, *["--bf16"] * MOST_WORDS), "").is_partial
+
+
+def test_a_model_that_stands_in_a_file_is_said_to_stand_there() -> None:
+    """And not to be missing."""
+    found = read_submission(a_submission(), "#!/bin/bash\naccelerate launch -m axolotl.cli.train ax.yml\n", (), "")
+    assert (found.job, found.problem) == (None, NAMES_FILES)

@@ -290,3 +290,43 @@ def test_what_is_no_training_loads_nothing_of_weight(words: list[str]) -> None:
         [sys.executable, "-S", "-c", LOADED, "sbatch", *words], env={"PYTHONPATH": path}, capture_output=True, text=True, check=True
     )
     assert set(HEAVY).isdisjoint(done.stdout.split())
+
+
+@pytest.mark.parametrize("own", [[], ["--peakgate-judge"]])
+def test_a_script_that_comes_through_a_pipe_is_left_to_sbatch(host: Host, own: list[str]) -> None:
+    """`sbatch <(…)`: what is read of it here, the real program, or the filter's own, would not get."""
+    os.mkfifo(host.folder / "pipe")
+    reading = os.open(host.folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    writing = os.open(host.folder / "pipe", os.O_WRONLY)
+    os.write(writing, (SCRIPT + FITS).encode())
+    host.call("sbatch", *own, "--gpus=h100:1", "--comment", "peakgate: batch.micro_batch_size=2", "pipe")
+    left = os.read(reading, 1 << 16).decode()
+    os.close(reading)
+    os.close(writing)
+    assert left == SCRIPT + FITS
+
+
+def test_what_is_attached_says_where_it_was_submitted_and_what_was_told(host: Host) -> None:
+    """The hook tells inherited variables by the one, the gate does not repeat a verdict by the other."""
+    script = host.script(SCRIPT + FITS)
+    words = host.call("sbatch", script, SLURM_JOB_ID="17").real["environment"]["PEAKGATE_ATTACHED"].split()
+    assert {"in=17", "told=1"} <= set(words)
+    words = host.call("sbatch", "--peakgate-mode", "shadow", script, SLURM_JOB_ID="1 7").real["environment"]["PEAKGATE_ATTACHED"].split()
+    assert not any(word.startswith(("in=", "told=")) for word in words)
+
+
+def test_a_request_that_stands_in_a_variable_is_a_request(host: Host) -> None:
+    """sbatch takes SBATCH_GPUS for --gpus, which wins over it."""
+    script = host.script("#!/bin/bash\n" + FITS)
+    assert "of h100-80gb" in host.call("sbatch", script, SBATCH_GPUS="h100:1").lines[0]
+    assert "of a100-80gb" in host.call("sbatch", "--gpus=a100-80:1", script, SBATCH_GPUS="h100:1").lines[0]
+
+
+def test_a_step_keeps_the_prediction_of_its_job_and_a_job_in_a_job_does_not(host: Host) -> None:
+    """`srun` in a script runs the training that was judged; `sbatch` there submits another, which has none without a service."""
+    inherited = {"SLURM_JOB_ID": "17", "PEAKGATE_PREDICTION": "predictions/outer", "PEAKGATE_ATTACHED": "id=outer"}
+    for given in (inherited, {name: text for name, text in inherited.items() if name != "PEAKGATE_ATTACHED"}):
+        step = host.call("srun", *FITS.split(), **given).real["environment"]
+        assert step["PEAKGATE_PREDICTION"] == "predictions/outer"
+        assert "PEAKGATE_PREDICTION" not in host.call("sbatch", host.script(SCRIPT + FITS), **given).real["environment"]
+        assert "PEAKGATE_PREDICTION" not in host.call("sbatch", "--gpus=1", "--wrap", "hostname", **given).real["environment"]

@@ -112,3 +112,20 @@ def test_without_an_answer(judgement: Judgement, without: str, more: dict[str, o
     treatment = Treatment(mode=Mode.enforce, without_answer=WithoutAnswer(without))
     found = outcome_of(Case(judgement=judgement, treatment=treatment, **more))  # type: ignore[arg-type]
     assert (found.reply.admits, found.reply.word, len(found.reply.says)) == want
+
+
+@pytest.mark.parametrize(("verdict", "want"), [("ADMIT", 0), ("UNDECIDED", 0), ("REJECT", 1)])
+def test_what_the_submit_host_has_told_is_not_told_again(verdict: str, want: int) -> None:
+    """A refusal is one more line: that it is one, and how to try it anyway."""
+    found = outcome(rejected() if verdict == "REJECT" else an_answer(verdict), is_told=True)
+    assert len(found.reply.says) == want
+    assert all("refused" in line for line in found.reply.says)
+    assert outcome(rejected(), "warn", is_told=True).reply.says == ()
+
+
+def test_a_job_that_names_no_type_is_told_one_that_holds_it() -> None:
+    """The cheapest change of all, and the only line about changes."""
+    answer = rejected()
+    answer.suggestions.append(a_suggestion())
+    lines = outcome(answer, ask_for="h200").reply.says
+    assert (len(lines), "gpu:h200;" in lines[1]) == (3, True)

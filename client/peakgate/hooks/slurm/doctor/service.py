@@ -13,6 +13,7 @@ from peakgate.hooks.slurm.doctor.site import Site
 from peakgate.hooks.slurm.inventory import inventory
 from peakgate.hooks.slurm.learned import Seen, seen_in, short
 from peakgate.hooks.slurm.nodes import Node, folded
+from peakgate.v1.training_job_pb2 import TrainingJob
 
 if TYPE_CHECKING:
     from peakgate.client.connect import Client
@@ -35,6 +36,7 @@ def service_checks(site: Site, nodes: Sequence[Node]) -> Iterator[Check]:
         try:
             skew = _skew(client)
             known = client.list_cards()
+            strange = strange_names(client, site)
         except PeakgateError as error:
             yield Check(name="service", state=State.bad, found=f"{site.server}: {error.message}", remedy="start `peakgate serve` there")
             yield cards(site, nodes, [])
@@ -44,7 +46,32 @@ def service_checks(site: Site, nodes: Sequence[Node]) -> Iterator[Check]:
     mine = seen_in(site.cluster, known)
     yield cluster_name(site, nodes, known)
     yield agents(nodes, mine)
+    if strange:
+        told = f"{site.cards} names {', '.join(strange)}, which the service does not know: jobs there are not judged"
+        yield Check(
+            name="card names", state=State.bad, found=told, remedy="`peakgate catalog gpus` lists the names; or state memory_bytes alone"
+        )
     yield cards(site, nodes, mine)
+
+
+def strange_names(client: Client, site: Site) -> list[str]:
+    """Names in the table of cards that the service takes for no card, neither by a name nor by another one for it."""
+    try:
+        own = read_table(site.cards) if site.cards.exists() else CardTable()
+    except TableError:
+        return []  # the check of the cards says so
+    return [name for name in dict.fromkeys(row.gpu for row in own.cards if row.gpu) if not _is_card(client, name)]
+
+
+def _is_card(client: Client, name: str) -> bool:
+    """By the prediction of some job for it, which is not stored."""
+    job = TrainingJob()
+    job.model.preset, job.gpu.type = "gpt2", name
+    try:
+        client.predict(job, brief=True, validate_only=True)
+    except PeakgateError as error:
+        return error.reason != "ACCELERATOR_UNKNOWN"
+    return True
 
 
 def _skew(client: Client) -> float:
