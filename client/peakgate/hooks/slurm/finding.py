@@ -9,9 +9,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from peakgate.hooks.slurm.asking import Judges
+from peakgate.hooks.asking import Judges
+from peakgate.hooks.cache import Cache
 from peakgate.hooks.slurm.attached import PREFIX, Attached, AttachedError, attached_job, is_of
-from peakgate.hooks.slurm.cache import Cache
 from peakgate.hooks.slurm.reading import Read, read_submission, request_flags
 from peakgate.hooks.slurm.submission import Submission
 from peakgate.hooks.slurm.wire import MODIFY, UNCHECKED, Request
