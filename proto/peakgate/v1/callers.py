@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 GRPC, HTTP, SLURM, KUBERNETES = "grpc", "http", "slurm", "kubernetes"
 CALLERS = (GRPC, HTTP, SLURM, KUBERNETES)
 """A client that is no hook counts by the door it comes through."""
@@ -14,6 +16,7 @@ def user_agent(caller: str) -> tuple[str, str]:
     return "grpc.primary_user_agent", _AGENT + caller
 
 
+@lru_cache(maxsize=64)
 def caller_of(agent: str) -> str:
     """The caller of a gRPC call with this user agent."""
     if not agent.startswith(_AGENT):

@@ -7,7 +7,7 @@ import grpc
 
 from peakgate.server.predictor import Predictor
 from peakgate.v1 import prediction_service_pb2 as pb
-from peakgate.v1.callers import caller_of
+from peakgate.v1.callers import GRPC, caller_of
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.prediction_service_pb2_grpc import PredictionServiceServicer
 
@@ -38,4 +38,7 @@ class PredictionService(PredictionServiceServicer):
 
 
 def _caller(context: Context) -> str:
-    return caller_of(next((str(value) for name, value in context.invocation_metadata() or () if name == "user-agent"), ""))
+    for name, value in context.invocation_metadata() or ():
+        if name == "user-agent":
+            return caller_of(str(value))
+    return GRPC

@@ -64,7 +64,8 @@ def webhooks_cannot_block(objects: Objects) -> Iterator[str]:
                 yield f"{label(configuration)}: failurePolicy {webhook['failurePolicy']}"
             if not SHORTEST_SECONDS <= webhook["timeoutSeconds"] <= LONGEST_SECONDS:
                 yield f"{label(configuration)}: timeoutSeconds {webhook['timeoutSeconds']}"
-            if (webhook["sideEffects"], webhook["matchPolicy"], webhook["admissionReviewVersions"]) != ("None", "Equivalent", ["v1"]):
+            said = (webhook["sideEffects"], webhook["matchPolicy"], webhook["admissionReviewVersions"])
+            if said != ("NoneOnDryRun", "Equivalent", ["v1"]):
                 yield f"{label(configuration)}: side effects, match policy or versions"
             asked = webhook["namespaceSelector"]["matchExpressions"]
             names = [one for one in asked if (one["key"], one["operator"]) == ("kubernetes.io/metadata.name", "NotIn")]
@@ -132,7 +133,9 @@ def arguments_exist(objects: Objects) -> Iterator[str]:
                 if command is None:
                     yield f"{each.name}: no command {' '.join(words)}"
                     break
-            known = {option for parameter in command.params for option in parameter.opts} if command else set()
+            known = (
+                {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)} if command else set()
+            )
             for word in container["args"]:
                 if command and word.startswith("-") and word.partition("=")[0] not in known:
                     yield f"{each.name}: {' '.join(words)} has no option {word.partition('=')[0]}"

@@ -7,7 +7,7 @@ import json
 import jsonschema
 import pytest
 import yaml
-from tests.integration.kubernetes.charts import CHART, MINORS, VALUE_SETS, named, rendered, run, template
+from tests.integration.kubernetes.charts import CHART, EXAMPLES, MINORS, VALUE_SETS, named, rendered, run, template
 from tests.integration.kubernetes.rules import faults
 from tests.integration.kubernetes.schemas import schema_problems
 
@@ -166,3 +166,13 @@ def test_rules_and_dashboards_arrive_as_they_are() -> None:
             found = named(objects, "ConfigMap", f"peakgate-dashboard-{path.stem}")
             assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
             assert json.loads(found["data"][path.name]) == json.loads(path.read_text())
+
+
+def test_the_notes_say_the_way_out() -> None:
+    """Whoever installs reads the mode, the namespaces and how to get it out of the way."""
+    done = run("helm", "install", "peakgate", str(CHART), "--dry-run=client", f"--values={EXAMPLES / 'warn-one-namespace.yaml'}")
+    assert done.returncode == 0, done.stderr
+    notes = done.stdout.partition("NOTES:")[2]
+    assert 'mode "warn"' in notes
+    assert "team-a" in notes
+    assert "kubectl delete validatingwebhookconfiguration peakgate" in notes

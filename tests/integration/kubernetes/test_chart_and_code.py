@@ -12,7 +12,7 @@ from tests.integration.kubernetes.rules_admission import PATHS
 
 from peakgate.hooks.kubernetes.kueue.checks import CONTROLLER, CheckMode, check_of
 from peakgate.hooks.kubernetes.kueue.permissions import PERMISSIONS as KUEUE_PERMISSIONS
-from peakgate.hooks.kubernetes.permissions import CERTIFICATES, PERMISSIONS, READS
+from peakgate.hooks.kubernetes.permissions import CERTIFICATES, NODES, PERMISSIONS, READS
 from peakgate.hooks.kubernetes.routes import MUTATE, VALIDATE
 from peakgate.hooks.kubernetes.rules import Mode, read_rules
 from peakgate.hooks.kubernetes.workloads import KINDS
@@ -45,10 +45,11 @@ def asked(*parts: str) -> set[Right]:
 def test_the_webhook_may_do_what_its_code_does_and_nothing_else() -> None:
     """With everything on; each value that takes a need away takes its rights away."""
     everything = rendered("kueue")
-    assert rights(everything, "webhook") == asked(READS, CERTIFICATES)
-    assert rights(rendered("warn-one-namespace"), "webhook") == asked(READS, CERTIFICATES) - {CONFIGMAPS}
-    assert rights(rendered("production"), "webhook") == asked(READS) - {CONFIGMAPS}
-    silent = rendered("production", "--set=webhook.readCluster=false")
+    assert rights(everything, "webhook") == asked(READS, NODES, CERTIFICATES)
+    assert rights(rendered("warn-one-namespace"), "webhook") == asked(READS, NODES, CERTIFICATES) - {CONFIGMAPS}
+    assert rights(rendered("production"), "webhook") == asked(READS, NODES) - {CONFIGMAPS}
+    assert rights(rendered("production", "--set=webhook.readCluster=false"), "webhook") == asked(NODES)
+    silent = rendered("production", "--set=webhook.readCluster=false", "--set=webhook.nodes=false")
     assert rights(silent, "webhook") == set()
 
 
@@ -85,11 +86,13 @@ def test_the_admission_check_is_the_controllers() -> None:
 
 @pytest.mark.parametrize("values", VALUE_SETS)
 def test_the_webhook_reads_the_cluster_only_with_the_right_to(values: str) -> None:
-    """The option and the role come together."""
-    for options in ((), ("--set=webhook.readCluster=false",)):
+    """The options and the rules of the role come together."""
+    for options in ((), ("--set=webhook.readCluster=false",), ("--set=webhook.nodes=false",)):
         objects = rendered(values, *options)
         (container,) = named(objects, "Deployment", "peakgate-webhook")["spec"]["template"]["spec"]["containers"]
-        assert ("--read-cluster" in container["args"]) is ("namespaces" in {right[1] for right in rights(objects, "webhook")})
+        resources = {right[1] for right in rights(objects, "webhook")}
+        assert ("--read-cluster" in container["args"]) is ("namespaces" in resources)
+        assert ("--nodes" in container["args"]) is ("nodes" in resources)
 
 
 def test_the_webhook_is_asked_about_the_kinds_that_it_judges() -> None:

@@ -70,7 +70,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
         "--config": str(folder / "rules.yaml"),
         "--service": "localhost",
     }
-    cluster = ("--read-cluster", "--cert-secret=", "--webhook-configuration=")
+    cluster = ("--read-cluster", "--nodes", "--no-nodes", "--cert-secret=", "--webhook-configuration=")
     told = [word for word in container_of("webhook")["args"] if not word.startswith(cluster)]
     names = [word.partition("=")[0] for word in told]
     assert set(here) <= set(names)

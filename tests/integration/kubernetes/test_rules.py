@@ -118,7 +118,7 @@ BREAKS: tuple[tuple[Rule, Callable[[list[Any]], object]], ...] = (
     (rules_admission.webhooks_are_served, lambda all_: _object(all_, *VALIDATING)["metadata"].update(name="peakgate-other")),
     (rules_admission.webhooks_cannot_block, lambda all_: _object(all_, *VALIDATING)["webhooks"][0].update(failurePolicy="Fail")),
     (rules_admission.webhooks_cannot_block, lambda all_: _object(all_, *VALIDATING)["webhooks"][0].update(timeoutSeconds=30)),
-    (rules_admission.webhooks_cannot_block, lambda all_: _object(all_, *VALIDATING)["webhooks"][0].update(sideEffects="Some")),
+    (rules_admission.webhooks_cannot_block, lambda all_: _object(all_, *VALIDATING)["webhooks"][0].update(sideEffects="None")),
     (
         rules_admission.webhooks_cannot_block,
         lambda all_: _object(all_, *VALIDATING)["webhooks"][0]["namespaceSelector"]["matchExpressions"].pop(0),

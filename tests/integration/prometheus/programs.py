@@ -34,7 +34,7 @@ ANNOUNCEMENT = re.compile(r"gRPC on (\S+) and HTTP on (\S+)")
 SERVICE = "from peakgate.server.main import run_server; raise SystemExit(run_server(grpc_port=0, http_port=0, database_url={url!r}))"
 EVERY = "500ms"
 """Between two scrapes, and between two evaluations of the rules."""
-START_SECONDS = 30.0
+START_SECONDS = 45.0
 
 
 def free_port() -> int:

@@ -4,7 +4,8 @@
 {{- $name := include "peakgate.name" $root -}}
 {{- $webhook := $root.Values.webhook -}}
 admissionReviewVersions: [v1]
-sideEffects: {{ index . 2 }}
+# A prediction is stored, and of a dry run none.
+sideEffects: NoneOnDryRun
 failurePolicy: {{ $webhook.failurePolicy }}
 timeoutSeconds: {{ $webhook.timeoutSeconds }}
 matchPolicy: Equivalent
