@@ -70,7 +70,7 @@ def test_units_of_different_users_share_no_folder_that_systemd_gives_away() -> N
     owners: dict[tuple[str, str], set[str]] = {}
     for unit in UNITS.values():
         lines = dict(line.split("=", 1) for line in unit.read_text().splitlines() if "=" in line and not line.startswith("#"))
-        for kind in ("RuntimeDirectory", "LogsDirectory"):
+        for kind in ("RuntimeDirectory", "StateDirectory", "LogsDirectory"):
             if kind in lines:
                 owners.setdefault((kind, lines[kind]), set()).add(lines.get("User", unit.name))
     assert owners

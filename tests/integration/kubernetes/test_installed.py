@@ -114,6 +114,12 @@ def test_metrics_are_where_the_monitors_look(installed: Installed) -> None:
     assert [installed.get(port, "/metrics") for port in (9551, 9554)] == [200, 200]
 
 
+def told(lines: list[str]) -> list[str]:
+    """The lines without what differs from time to time: names of predictions, and the line of the change, which is there when it was found
+    in time."""
+    return [IDENTIFIER.sub("ID", line) for line in lines if " change " not in line and " change:" not in line]
+
+
 def test_the_readme_shows_what_a_person_sees(installed: Installed) -> None:
     """The example job is let in, with the very warnings that deploy/README.md shows behind kubectl's word."""
     job = yaml.safe_load((ROOT / "examples/kubernetes/does-not-fit.yaml").read_text())
@@ -137,4 +143,4 @@ def test_the_readme_shows_what_a_person_sees(installed: Installed) -> None:
         answer = json.load(response)["response"]
     assert answer["allowed"] is True
     shown = re.findall(r"^ *Warning: (.*)$", (ROOT / "deploy/README.md").read_text(), re.MULTILINE)
-    assert [IDENTIFIER.sub("ID", line) for line in answer["warnings"]] == [IDENTIFIER.sub("ID", line) for line in shown]
+    assert told(answer["warnings"]) == told(shown)

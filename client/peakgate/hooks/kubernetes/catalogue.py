@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from peakgate.hooks.slurm.asking import Service
+from peakgate.hooks.asking import Service
 from peakgate.v1.catalog_service_pb2 import ListGpusRequest
 from peakgate.v1.catalog_service_pb2_grpc import CatalogServiceStub
 

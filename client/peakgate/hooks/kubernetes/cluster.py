@@ -12,10 +12,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from peakgate.hooks.cache import Cache
 from peakgate.hooks.kubernetes.admission import Object, mapping, text
 from peakgate.hooks.kubernetes.mutating import templates_of
 from peakgate.hooks.kubernetes.verdicts import MODE
-from peakgate.hooks.slurm.cache import Cache
 
 MOST_MAPS = 8
 READ_SECONDS = 0.4

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from peakgate.hooks.advising import Advisers
+from peakgate.hooks.asking import SERVICE, STORED, Judgement, Judges
 from peakgate.hooks.kubernetes.candidates import Candidate, Cards, Conclusion, concluded
-from peakgate.hooks.slurm.advising import Advisers
-from peakgate.hooks.slurm.asking import SERVICE, STORED, Judgement, Judges
 from peakgate.v1.prediction_pb2 import Verdict
 from peakgate.v1.prediction_service_pb2 import PredictRequest
 from peakgate.v1.training_job_pb2 import TrainingJob

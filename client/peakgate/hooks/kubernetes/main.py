@@ -13,6 +13,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from peakgate.hooks.advising import Advisers
+from peakgate.hooks.asking import Judges, Service
+from peakgate.hooks.beside import Beside
 from peakgate.hooks.kubernetes.catalogue import catalogue_of
 from peakgate.hooks.kubernetes.certificates import CertificateError, LiveCertificate
 from peakgate.hooks.kubernetes.inventory import Inventory
@@ -24,10 +27,7 @@ from peakgate.hooks.kubernetes.review import Cluster, NoCluster, Reviewer
 from peakgate.hooks.kubernetes.routes import MUTATE, VALIDATE, probes, reviews
 from peakgate.hooks.kubernetes.rules import Mode, Rules, RulesError, read_rules
 from peakgate.hooks.kubernetes.warming import warm
-from peakgate.hooks.slurm.advising import Advisers
-from peakgate.hooks.slurm.asking import Judges, Service
-from peakgate.hooks.slurm.beside import Beside
-from peakgate.hooks.slurm.live_file import LiveFile
+from peakgate.hooks.live_file import LiveFile
 from peakgate.v1.callers import KUBERNETES
 
 BAD_USAGE = 2

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from peakgate.hooks.change import change_of
 from peakgate.hooks.kubernetes.admission import Admission, Answer, Object, parse_review, response_of
 from peakgate.hooks.kubernetes.candidates import Cards
 from peakgate.hooks.kubernetes.facts import Facts
@@ -33,7 +34,6 @@ from peakgate.hooks.kubernetes.verdicts import (
 )
 from peakgate.hooks.kubernetes.workload_cards import cards_of_workload
 from peakgate.hooks.kubernetes.workloads import CREATE, OTHER_KIND, asks_for_gpus, is_owned, kind_of, might_train
-from peakgate.hooks.slurm.change import change_of
 
 DEADLINE_SECONDS = 1.7
 """An answer leaves within two, and the API server waits for three."""

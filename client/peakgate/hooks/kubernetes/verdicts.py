@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from peakgate.hooks.asking import BESIDE
 from peakgate.hooks.kubernetes.admission import Answer
 from peakgate.hooks.kubernetes.judging import Judged
 from peakgate.hooks.kubernetes.rules import TOLD, Mode
-from peakgate.hooks.slurm.asking import BESIDE
-from peakgate.hooks.slurm.message import MARK, Told, lines_of, plain, shown
+from peakgate.hooks.message import MARK, Told, lines_of, plain, shown
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 
 PREFIX = "peakgate.io/"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from peakgate.hooks.kubernetes.admission import Admission, Object, mapping, text
-from peakgate.hooks.slurm.signs import names_training
+from peakgate.hooks.signs import names_training
 
 KINDS: Final[Mapping[tuple[str, str], str]] = {
     ("", "Pod"): "Pod",

@@ -10,12 +10,12 @@ from pathlib import Path
 from peakgate.client.errors import PeakgateError
 from peakgate.client.origin import placed
 from peakgate.client.slurm_defaults import CARDS_FILE
+from peakgate.hooks.change import change_of
+from peakgate.hooks.message import REFUSED, SUBMITTED, Told, lines_of, plain, shown
 from peakgate.hooks.slurm.attached import PREDICTION, Attached, attach, read_attached
-from peakgate.hooks.slurm.change import change_of
 from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_around, options_of_environment
 from peakgate.hooks.slurm.host_cards import on_host_cards
 from peakgate.hooks.slurm.judge import Judged, Launch, judge, source_of
-from peakgate.hooks.slurm.message import REFUSED, SUBMITTED, Told, lines_of, plain, shown
 from peakgate.hooks.slurm.submit_settings import FILE_VARIABLE, SettingsError, SubmitSettings, read_settings_of_host
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from peakgate.client.imports.joined import UNCHECKED
-from peakgate.hooks.slurm.asking import Judges
+from peakgate.hooks.asking import Judges
+from peakgate.hooks.cache import Cache
 from peakgate.hooks.slurm.attached import Attached, AttachedError, attached_job, is_of
-from peakgate.hooks.slurm.cache import Cache
 from peakgate.hooks.slurm.reading import Read, read_submission, request_flags
 from peakgate.hooks.slurm.submission import Submission, submission_of
 from peakgate.hooks.slurm.wire import MODIFY, Request

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from peakgate.client.imports.joined import UNCHECKED
-from peakgate.hooks.slurm.advising import Advisers
-from peakgate.hooks.slurm.asking import STORED, Judgement, Judges
+from peakgate.hooks.advising import Advisers
+from peakgate.hooks.asking import STORED, Judgement, Judges
+from peakgate.hooks.change import change_of
 from peakgate.hooks.slurm.attached import Attached, read_attached
 from peakgate.hooks.slurm.cards import Cards
-from peakgate.hooks.slurm.change import change_of
 from peakgate.hooks.slurm.finding import Finder
 from peakgate.hooks.slurm.fitting import is_as_asked, on_request
 from peakgate.hooks.slurm.gate_metrics import GateMetrics

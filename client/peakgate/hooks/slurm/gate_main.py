@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peakgate.client.slurm_defaults import SERVICE_SECONDS
-from peakgate.hooks.slurm.advising import Advisers
-from peakgate.hooks.slurm.asking import Judges, Service
-from peakgate.hooks.slurm.beside import Beside
+from peakgate.hooks.advising import Advisers
+from peakgate.hooks.asking import Judges, Service
+from peakgate.hooks.beside import Beside
+from peakgate.hooks.live_file import LiveFile
 from peakgate.hooks.slurm.card_table import CardTable, TableError, read_table
 from peakgate.hooks.slurm.cards import Cards
 from peakgate.hooks.slurm.finding import Finder
 from peakgate.hooks.slurm.gate import Gate
 from peakgate.hooks.slurm.gate_metrics import GateMetrics, Watched, served
 from peakgate.hooks.slurm.journal import Journal
-from peakgate.hooks.slurm.live_file import LiveFile
 from peakgate.hooks.slurm.peers import Peers, SocketError, allowed_users, listen
 from peakgate.hooks.slurm.rules import Rules
 from peakgate.hooks.slurm.rules_file import RulesError, read_rules

@@ -11,8 +11,8 @@ import shlex
 from dataclasses import dataclass, replace
 
 from peakgate.client.source import LaunchText
+from peakgate.hooks.signs import may_train
 from peakgate.hooks.slurm.attached import SCRIPT_HEAD
-from peakgate.hooks.slurm.signs import may_train
 from peakgate.hooks.slurm.submission import Submission
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.launch import NOT_READ

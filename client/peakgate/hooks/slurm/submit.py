@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from peakgate.hooks.signs import may_train
 from peakgate.hooks.slurm.command_line import (
     CommandLine,
     OwnOptionError,
@@ -20,7 +21,6 @@ from peakgate.hooks.slurm.command_line import (
     read_command_line,
 )
 from peakgate.hooks.slurm.hand_over import hand_over, say
-from peakgate.hooks.slurm.signs import may_train
 
 if TYPE_CHECKING:
     from peakgate.hooks.slurm.admitting import Decision

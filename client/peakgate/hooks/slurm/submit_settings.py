@@ -75,14 +75,14 @@ def _value(path: Path, name: str, value: object) -> str | float:
     """A value of the type that the setting has. YAML reads a bare `off` as false."""
     kinds = {field.name: field.type for field in fields(SubmitSettings)}
     if name not in kinds:
-        raise SettingsError(f"{path}: {name[:40]!r} is no setting, known are {', '.join(kinds)}")
+        raise SettingsError(f"{name[:40]!r} is no setting, known are {', '.join(kinds)} ({path})")
     if kinds[name] == "float":
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 60:
-            raise SettingsError(f"{path}: {name} needs seconds above 0 and at most 60")
+            raise SettingsError(f"{name} needs seconds above 0 and at most 60 ({path})")
         return float(value)
     text = "off" if name == "mode" and value is False else value
     if not isinstance(text, str):
-        raise SettingsError(f"{path}: {name} needs text")
+        raise SettingsError(f"{name} needs text ({path})")
     return text
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from peakgate.client.imports.joined import UNCHECKED
-from peakgate.hooks.slurm.asking import BESIDE, Judgement
-from peakgate.hooks.slurm.message import REFUSED as NOW_REFUSED
-from peakgate.hooks.slurm.message import Told, lines_of, plain, shown
+from peakgate.hooks.asking import BESIDE, Judgement
+from peakgate.hooks.message import REFUSED as NOW_REFUSED
+from peakgate.hooks.message import Told, lines_of, plain, shown
 from peakgate.hooks.slurm.rules import TOLD, Mode, Override, Treatment, WithoutAnswer
 from peakgate.hooks.slurm.steering import Steering
 from peakgate.hooks.slurm.wire import ACCESS, GRES, NOTHING, Reply

@@ -10,12 +10,12 @@ import yaml
 from tests.admission_reviews import RULES
 
 from peakgate.client.connect import embedded_target
+from peakgate.hooks.advising import Advisers
+from peakgate.hooks.asking import Judges, Service
 from peakgate.hooks.kubernetes.judging import Jury
 from peakgate.hooks.kubernetes.metrics import WebhookMetrics
 from peakgate.hooks.kubernetes.review import Reviewer
 from peakgate.hooks.kubernetes.rules import Rules
-from peakgate.hooks.slurm.advising import Advisers
-from peakgate.hooks.slurm.asking import Judges, Service
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.admission_reviews import KINDS, a_container, a_template, a_workload
 
+from peakgate.hooks.asking import SERVICE, Judgement
 from peakgate.hooks.kubernetes.judging import Judged
 from peakgate.hooks.kubernetes.mutating import MEMORY, least_mebibytes, patch_of, templates_of
-from peakgate.hooks.slurm.asking import SERVICE, Judgement
 from peakgate.v1.prediction_pb2 import Capacity, Peak, PredictResponse
 
 GIB = 1 << 30

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.unit.hooks.slurm.building import TRAINING, Answering, a_job, a_submission, an_answer, serving
 
+from peakgate.hooks.asking import Judges, Service
 from peakgate.hooks.slurm import finding
-from peakgate.hooks.slurm.asking import Judges, Service
 from peakgate.hooks.slurm.attached import Attached, attach, read_attached
 from peakgate.hooks.slurm.finding import NEW_GPUS, Finder, Found
 from peakgate.hooks.slurm.reading import Read, read_submission

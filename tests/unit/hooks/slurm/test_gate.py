@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.unit.hooks.slurm.building import TRAINING, Answering, an_answer, rejected, serving
 
-from peakgate.hooks.slurm.advising import Advisers
-from peakgate.hooks.slurm.asking import Judges, Service
+from peakgate.hooks.advising import Advisers
+from peakgate.hooks.asking import Judges, Service
 from peakgate.hooks.slurm.attached import attach
 from peakgate.hooks.slurm.cards import Cards
 from peakgate.hooks.slurm.finding import Finder

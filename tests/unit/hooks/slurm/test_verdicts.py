@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.hooks.slurm.building import a_suggestion, an_answer, rejected
 
-from peakgate.hooks.slurm.asking import BESIDE, SERVICE, Judgement
+from peakgate.hooks.asking import BESIDE, SERVICE, Judgement
 from peakgate.hooks.slurm.rules import Mode, Override, Treatment, WithoutAnswer
 from peakgate.hooks.slurm.steering import Steering
 from peakgate.hooks.slurm.verdicts import Case, Outcome, outcome_of

@@ -1,4 +1,4 @@
-"""Asks for a verdict: the service within its deadline, else the one that runs beside the gate and keeps nothing."""
+"""Asks for a verdict: the service within its deadline, else the one that runs beside the hook and keeps nothing."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import grpc.aio
 
 from peakgate.client.errors import ServiceError
 from peakgate.client.slurm_defaults import SERVICE_SECONDS
-from peakgate.hooks.slurm.breaker import Breaker
-from peakgate.hooks.slurm.cache import Cache
+from peakgate.hooks.breaker import Breaker
+from peakgate.hooks.cache import Cache
 from peakgate.v1.callers import SLURM, user_agent
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.prediction_service_pb2 import GetPredictionRequest, GetPredictionResponse, PredictRequest

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peakgate.hooks.slurm.message import MARK, WIDTH, Told, lines_of, plain
+from peakgate.hooks.message import MARK, WIDTH, Told, lines_of, plain
 from peakgate.v1.prediction_pb2 import Capacity, LedgerLine, Peak, PredictResponse, Suggestion, Verdict
 
 GB = 10**9

@@ -1,7 +1,7 @@
-"""A service beside the gate, in a process of its own, for when the real one is away: it judges by the memory model alone and keeps nothing.
+"""A service beside the hook, in a process of its own, for when the real one is away: it judges by the memory model alone and keeps nothing.
 
-A process, because judging takes a processor's whole time: the gate's event loop must answer meanwhile. It is started and warmed when the
-gate starts, started anew when it ends, and ends with the gate, however that ends: it reads a pipe whose other end the gate holds.
+A process, because judging takes a processor's whole time: the hook's event loop must answer meanwhile. It is started and warmed when the
+hook starts, started anew when it ends, and ends with the hook, however that ends: it reads a pipe whose other end the hook holds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from peakgate.client.errors import ServiceError
-from peakgate.hooks.slurm.asking import Service
+from peakgate.hooks.asking import Service
 from peakgate.v1.document import parse_job
 from peakgate.v1.prediction_service_pb2 import PredictRequest
 
@@ -56,7 +56,7 @@ class Beside:
                 if await self._run_once():
                     pause = FIRST_PAUSE_SECONDS
             except (OSError, ServiceError, ValueError) as error:
-                self._tell("error", f"the service beside the gate does not start: {error}")
+                self._tell("error", f"the service beside the hook does not start: {error}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
@@ -64,7 +64,7 @@ class Beside:
         """Until the process ends; whether it was of use."""
         variables = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "peakgate.hooks.slurm.beside_process",
+            sys.executable, "-P", "-m", "peakgate.hooks.beside_process",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=variables,
         )  # fmt: skip
         self.pid = process.pid
@@ -77,8 +77,8 @@ class Beside:
             service = Service(target)
             await _warm(service)
             self.service = service
-            self._tell("info", f"the service beside the gate is ready, process {process.pid}")
-            self._tell("error", f"the service beside the gate ended with status {await process.wait()}")
+            self._tell("info", f"the service beside the hook is ready, process {process.pid}")
+            self._tell("error", f"the service beside the hook ended with status {await process.wait()}")
             return True
         finally:
             self.service, self.pid = None, 0

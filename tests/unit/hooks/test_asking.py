@@ -1,4 +1,4 @@
-"""Who judges: the service, the one beside the gate, or nobody; against real gRPC servers."""
+"""Who judges: the service, the one beside the hook, or nobody; against real gRPC servers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import grpc
 import pytest
 from tests.unit.hooks.slurm.building import Answering, a_job, a_suggestion, an_answer, rejected, serving
 
-from peakgate.hooks.slurm.advising import Advisers
-from peakgate.hooks.slurm.asking import BESIDE, SERVICE, Judgement, Judges, Service
-from peakgate.hooks.slurm.breaker import Breaker
+from peakgate.hooks.advising import Advisers
+from peakgate.hooks.asking import BESIDE, SERVICE, Judgement, Judges, Service
+from peakgate.hooks.breaker import Breaker
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.prediction_service_pb2 import GetPredictionResponse, PredictRequest
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from peakgate.hooks.slurm.live_file import LiveFile
+from peakgate.hooks.live_file import LiveFile
 
 
 def number(path: Path) -> int:

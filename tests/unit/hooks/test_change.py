@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peakgate.client.source import LaunchText
-from peakgate.hooks.slurm.change import change_of
+from peakgate.hooks.change import change_of
 from peakgate.readers.files import GivenFiles
 from peakgate.readers.read import read_file
 from peakgate.v1.prediction_pb2 import Suggestion

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from peakgate.client.errors import ServiceError
-from peakgate.hooks.slurm.asking import BESIDE, Judgement, Judges, Service
-from peakgate.hooks.slurm.cache import Cache
+from peakgate.hooks.asking import BESIDE, Judgement, Judges, Service
+from peakgate.hooks.cache import Cache
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 from peakgate.v1.prediction_service_pb2 import PredictRequest
 from peakgate.v1.training_job_pb2 import TrainingJob
@@ -65,7 +65,7 @@ class Advisers:
         return search
 
     def _service(self, judgement: Judgement) -> Service | None:
-        """Who judged; but a search takes the one processor of the service beside the gate, on which all verdicts rest while the real one
+        """Who judged; but a search takes the one processor of the service beside the hook, on which all verdicts rest while the real one
         is away."""
         if judgement.by == BESIDE:
             return self.judges.beside() if self.judges.service is None else None

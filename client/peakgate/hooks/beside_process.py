@@ -9,7 +9,7 @@ from peakgate.client.connect import embedded_target
 
 
 def main() -> None:
-    """Serves until the gate lets go of the pipe. The gate's own signals are not this process's: Ctrl-C goes to both."""
+    """Serves until the hook lets go of the pipe. The hook's own signals are not this process's: Ctrl-C goes to both."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     with embedded_target() as target:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.readers.cases import CASES
 
-from peakgate.hooks.slurm.signs import may_train
+from peakgate.hooks.signs import may_train
 
 LAUNCHES = sorted([*CASES.glob("*/*/command"), *CASES.glob("*/*/job.sh"), *CASES.glob("*/*/job.sbatch")])
 

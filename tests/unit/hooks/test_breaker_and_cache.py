@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peakgate.hooks.slurm.breaker import Breaker
-from peakgate.hooks.slurm.cache import Cache
+from peakgate.hooks.breaker import Breaker
+from peakgate.hooks.cache import Cache
 
 
 @dataclass
