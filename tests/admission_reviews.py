@@ -223,7 +223,13 @@ def _by_source() -> Iterator[Case]:
     env = a_workload(template=a_template(product=T4, container=a_container(env={"PEAKGATE_SPEC": json.dumps(TOO_LARGE)})))
     yield Case(name="env states", review=a_review(env, namespace=enforced), outcome="denied", verdict="reject", says="too few")
     on_workload = a_workload(template=a_template(product=T4), metadata={"annotations": {SPEC: json.dumps(TOO_LARGE)}})
-    yield Case(name="workload states", review=a_review(on_workload, namespace=enforced), outcome="denied", verdict="reject", says="too few")
+    yield Case(
+        name="workload states",
+        review=a_review(on_workload, namespace=enforced),
+        outcome="denied",
+        verdict="reject",
+        says="to try it: annotate peakgate.io/try=REASON; more: peakgate explain",
+    )
     nearer = stating("Job", FITS, metadata={"annotations": {SPEC: json.dumps(TOO_LARGE)}})
     yield Case(name="the pods' word is nearer", review=a_review(nearer, namespace=enforced), outcome="allowed", verdict="admit")
     field = {"peakgate.io/model.preset": "gpt2", "peakgate.io/batch.micro_batch_size": "1", "peakgate.io/batch.sequence_length": "512"}
