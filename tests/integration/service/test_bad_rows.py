@@ -20,6 +20,9 @@ from peakgate.server.memory import MemoryModel, memory_model
 from peakgate.v1 import calibration_service_pb2 as calibration_pb
 from peakgate.v1.training_job_pb2 import TrainingJob
 
+pytestmark = pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)
+"""What becomes of rows is decided before they are stored; that both databases store them alike is other tests' to show."""
+
 AJob = Callable[..., TrainingJob]
 GB = 1_000_000_000
 MIB_FOR_MB = 1.048576

@@ -173,7 +173,7 @@ async def test_a_history_has_a_limit(service: Any, refusal: Any, monkeypatch: py
 
 async def test_who_goes_away_holds_up_nobody(service: Any) -> None:
     """The replay ends with its caller, and the next one is answered."""
-    many = attempts(1500)
+    many = attempts(5000)
     running = asyncio.create_task(simulated(service, many))
     await asyncio.sleep(0.5)
     running.cancel()
