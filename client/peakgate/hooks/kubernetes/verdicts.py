@@ -35,7 +35,7 @@ VERDICTS = ("admit", "reject", "undecided", NO_VERDICT)
 
 NOT_CHECKED = "not checked: nobody judged in time whether this job fits its GPUs"
 UNSERVED = "judged without the service, not recorded"
-TRY_WITH = f"to try it anyway: annotate {TRY}=REASON"
+TRY_WITH = f"to try it: annotate {TRY}=REASON"
 DRY_TRY = "a dry run records no try, so that this cannot be granted now"
 PARTLY = "admitted, for a part of the launch is not in the object"
 OWN_WORDS = f"state the job in the annotation {SPEC}"
