@@ -261,6 +261,9 @@ def _by_wish() -> Iterator[Case]:
         named = {f"peakgate.io/{name}": value for name, value in annotations.items()}
         return stating("Job", TOO_LARGE, product=T4, metadata={"annotations": named})
 
+    plainly = a_review(wishing(), namespace=enforced)
+    says = "refused; to try it: annotate peakgate.io/try=REASON; more: peakgate explain"
+    yield Case(name="how to try it is said", review=plainly, outcome="denied", verdict="reject", says=says)
     own = wishing(override="measured before")
     yield Case(
         name="override of a group",
@@ -289,6 +292,9 @@ def _not_ours() -> Iterator[Case]:
         yield Case(name=operation, review=a_review(stating("Job", TOO_LARGE), operation=operation, namespace=enforced), outcome="skipped")
     no_gpu = a_workload("Pod", template=a_template(annotations={SPEC: json.dumps(TOO_LARGE)}, container=a_container(gpus=0)))
     yield Case(name="a pod without GPUs", review=a_review(no_gpu, kind="Pod", namespace=enforced), outcome="skipped")
+    zero = stating("Job", TOO_LARGE)
+    zero["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 0}}
+    yield Case(name="a job with zero GPUs", review=a_review(zero, namespace=enforced), outcome="skipped")
     notebook = a_workload("Pod", template=a_template(container=a_container(command=["start-notebook.sh", "--port=8888"])))
     yield Case(name="a notebook", review=a_review(notebook, kind="Pod", namespace=enforced), outcome="skipped")
     server = a_workload("Job", template=a_template(container=a_container(command=["python", "serve.py"])))

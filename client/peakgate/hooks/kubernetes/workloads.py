@@ -55,8 +55,8 @@ def asks_for_gpus(admission: Admission) -> bool:
 
 def _is_gpu_request(each: Object) -> bool:
     resources = mapping(each.get("resources"))
-    names = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
-    return any(name.startswith(GPU_PREFIXES) for name in names) or bool(each.get("resourceClaims"))
+    amounts = (*mapping(resources.get("limits")).items(), *mapping(resources.get("requests")).items())
+    return any(name.startswith(GPU_PREFIXES) and str(amount) != "0" for name, amount in amounts) or bool(each.get("resourceClaims"))
 
 
 def names_a_gpu(pods: Pods) -> bool:
