@@ -116,7 +116,7 @@ class Reviewer:
         if _asks_for_none(admission, read, self.facts()):
             return Decided()
         if read.job is None:
-            is_silent = read.is_unknown and not might_train(admission)
+            is_silent = read.is_unknown and not might_train(admission, is_other=read.is_other)
             return Decided() if is_silent else not_judged(mode, read.problem)
         judged = await self._judged(admission, read, mode, request_id="" if admission.is_dry_run else _id_of(admission))
         rules, launch = self.rules(), read.source.launch if read.source is not None else None
@@ -164,8 +164,8 @@ class Reviewer:
 
 
 def _asks_for_none(admission: Admission, read: Read, facts: Facts) -> bool:
-    """Whether a TrainJob trains without GPUs, which only its runtime tells: it is passed like a pod without GPUs. Not where the runtime could
-    not be read, a resource of a name of the cluster's own may be one, or the job states its GPU."""
+    """Whether a TrainJob trains without GPUs, which only its runtime tells: it is passed like a pod without GPUs. Not where the runtime
+    could not be read, a resource of a name of the cluster's own may be one, or the job states its GPU."""
     if kind_of(admission) != TRAIN_JOB or not read.pods or read.is_partial or _own_fields(read) & GPU_FIELDS:
         return False
     return not any(names_a_gpu(each) for each in read.pods) and not cards_of_workload(read.pods, facts).has_gpus

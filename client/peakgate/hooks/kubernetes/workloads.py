@@ -68,9 +68,12 @@ def _has_share(tree: Object) -> bool:
     return any(not SHARES.isdisjoint(mapping(each.get("annotations"))) for each in _mappings(tree))
 
 
-def might_train(admission: Admission) -> bool:
-    """Whether a word of training stands in what it runs: a pod that does something else is nobody's business here."""
-    return kind_of(admission) in TRAINING or any(names_training(each) for each in _commands(admission.object.get("spec")))
+def might_train(admission: Admission, *, is_other: bool = False) -> bool:
+    """Whether a word of training stands in what it runs: a pod that does something else, or whose program is named for that (`is_other`: an
+    evaluation with a batch size), is nobody's business here."""
+    if is_other or kind_of(admission) in TRAINING:
+        return kind_of(admission) in TRAINING
+    return any(names_training(each) for each in _commands(admission.object.get("spec")))
 
 
 def _commands(spec: object) -> Iterator[str]:
