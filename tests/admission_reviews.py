@@ -243,6 +243,17 @@ def _by_source() -> Iterator[Case]:
     for name, text in {"no YAML": "{model: [", "no mapping": "[1, 2]"}.items():
         meant = a_workload(template=a_template(product=T4, annotations={SPEC: text}, container=a_container(command=LARGE.split())))
         yield Case(name=f"a launch beside a spec that is {name}", review=a_review(meant, namespace=enforced), outcome="unread", says=SPEC)
+    branches = {
+        "if": f"if [ -f /data/small ]; then {LARGE}; else {TRAIN}; fi",
+        "if without else": f"if [ -f /data/large ]; then {LARGE}; fi; {TRAIN}",
+        "case": f'case "$SIZE" in large) {LARGE};; *) {TRAIN};; esac',
+    }
+    for name, script in branches.items():
+        branched = a_workload(template=a_template(product=T4, container=a_container(command=["bash", "-c", script])))
+        review = a_review(branched, namespace=enforced)
+        yield Case(name=f"a branch of {name}", review=review, outcome="would_deny", verdict="reject", says="a part of the launch")
+    both = a_workload(template=a_template(product=T4, container=a_container(command=["bash", "-c", f"cd /work && {LARGE} && {TRAIN}"])))
+    yield Case(name="one after another", review=a_review(both, namespace=enforced), outcome="denied", verdict="reject", says="too few")
     empty = a_workload(template=a_template(product=T4, annotations={SPEC: ""}, container=a_container(command=LARGE.split())))
     yield Case(name="an empty spec", review=a_review(empty, namespace=enforced), outcome="denied", verdict="reject", says="too few")
     unknown = stating("Job", {"model": {"preset": "no-such-model"}, "batch": {"micro_batch_size": 1, "sequence_length": 8}})

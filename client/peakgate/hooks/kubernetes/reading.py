@@ -35,8 +35,8 @@ MOST_PROBLEM, MOST_PROGRAM = 300, 60
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
     """`job`: None where nothing can be judged, for the reason `problem`, or because nothing trains (`is_unknown`), which the names of the
-    programs say by themselves (`is_other`). `is_partial`: a part of the launch was not at hand, so that what is not stated may stand there.
-    `sources`: the place of each field."""
+    programs say by themselves (`is_other`). `is_partial`: a part of the launch was not at hand, so that what is not stated may stand
+    there, or a branch of a script decides whether it is this launch that runs. `sources`: the place of each field."""
 
     source: Source | None = None
     job: TrainingJob | None = None
@@ -99,7 +99,7 @@ def _plain(place: Place) -> Place:
 
 def _parsed(reading: Reading, launch: LaunchText, pods: Sequence[Pods], label: str) -> Read:
     sources = {path: str(stated.place) for path, stated in reading.fields.items()}
-    is_partial = any(each.endswith((NOT_READ, RUNTIME_UNKNOWN)) for each in reading.warnings)
+    is_partial = reading.may_not_run or any(each.endswith((NOT_READ, RUNTIME_UNKNOWN)) for each in reading.warnings)
     document = reading.document()
     found = Read(pods=pods, sources=sources, is_partial=is_partial)
     if broken := next((each for each in reading.warnings if NO_YAML in each or NO_DOCUMENT in each), ""):
