@@ -36,6 +36,9 @@ TRAIN = (
     "torchrun --nproc-per-node=1 train.py --model_name_or_path gpt2 --per_device_train_batch_size 1 --max_seq_length 512 "
     "--output_dir /tmp/x --bf16 True"
 )
+LARGE = (
+    "torchrun --nproc-per-node=1 run_clm.py --model_name_or_path meta-llama/Llama-3.1-8B --per_device_train_batch_size 4 --block_size 4096"
+)
 APIS = {
     "Pod": ("", "v1", "pods"),
     "Job": ("batch", "v1", "jobs"),
@@ -243,6 +246,22 @@ def _by_source() -> Iterator[Case]:
     yield Case(name="a field a label", review=a_review(labels), outcome="allowed", verdict="admit")
     broken = a_workload(template=a_template(annotations={SPEC: "{model: ["}))
     yield Case(name="a spec that is none", review=a_review(broken, namespace=enforced), outcome="skipped")
+    for name, text in {"no YAML": "{model: [", "no mapping": "[1, 2]"}.items():
+        meant = a_workload(template=a_template(product=T4, annotations={SPEC: text}, container=a_container(command=LARGE.split())))
+        yield Case(name=f"a launch beside a spec that is {name}", review=a_review(meant, namespace=enforced), outcome="unread", says=SPEC)
+    branches = {
+        "if": f"if [ -f /data/small ]; then {LARGE}; else {TRAIN}; fi",
+        "if without else": f"if [ -f /data/large ]; then {LARGE}; fi; {TRAIN}",
+        "case": f'case "$SIZE" in large) {LARGE};; *) {TRAIN};; esac',
+    }
+    for name, script in branches.items():
+        branched = a_workload(template=a_template(product=T4, container=a_container(command=["bash", "-c", script])))
+        review = a_review(branched, namespace=enforced)
+        yield Case(name=f"a branch of {name}", review=review, outcome="would_deny", verdict="reject", says="a part of the launch")
+    both = a_workload(template=a_template(product=T4, container=a_container(command=["bash", "-c", f"cd /work && {LARGE} && {TRAIN}"])))
+    yield Case(name="one after another", review=a_review(both, namespace=enforced), outcome="denied", verdict="reject", says="too few")
+    empty = a_workload(template=a_template(product=T4, annotations={SPEC: ""}, container=a_container(command=LARGE.split())))
+    yield Case(name="an empty spec", review=a_review(empty, namespace=enforced), outcome="denied", verdict="reject", says="too few")
     unknown = stating("Job", {"model": {"preset": "no-such-model"}, "batch": {"micro_batch_size": 1, "sequence_length": 8}})
     yield Case(name="an unknown model", review=a_review(unknown, namespace=enforced), outcome="unread", says="no-such-model")
     wrong = stating("Job", {"model": {"preset": "gpt2"}, "batch": {"micro_batch_size": "many"}})
@@ -267,6 +286,9 @@ def _by_wish() -> Iterator[Case]:
         named = {f"peakgate.io/{name}": value for name, value in annotations.items()}
         return stating("Job", TOO_LARGE, product=T4, metadata={"annotations": named})
 
+    plainly = a_review(wishing(), namespace=enforced)
+    says = "refused; to try it: annotate peakgate.io/try=REASON; more: peakgate explain"
+    yield Case(name="how to try it is said", review=plainly, outcome="denied", verdict="reject", says=says)
     own = wishing(override="measured before")
     yield Case(
         name="override of a group",
@@ -295,12 +317,20 @@ def _not_ours() -> Iterator[Case]:
         yield Case(name=operation, review=a_review(stating("Job", TOO_LARGE), operation=operation, namespace=enforced), outcome="skipped")
     no_gpu = a_workload("Pod", template=a_template(annotations={SPEC: json.dumps(TOO_LARGE)}, container=a_container(gpus=0)))
     yield Case(name="a pod without GPUs", review=a_review(no_gpu, kind="Pod", namespace=enforced), outcome="skipped")
+    zero = stating("Job", TOO_LARGE)
+    zero["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 0}}
+    yield Case(name="a job with zero GPUs", review=a_review(zero, namespace=enforced), outcome="skipped")
     notebook = a_workload("Pod", template=a_template(container=a_container(command=["start-notebook.sh", "--port=8888"])))
     yield Case(name="a notebook", review=a_review(notebook, kind="Pod", namespace=enforced), outcome="skipped")
     server = a_workload("Job", template=a_template(container=a_container(command=["python", "serve.py"])))
     yield Case(name="a server", review=a_review(server, namespace=enforced), outcome="skipped")
+    for command in ("lm_eval --model hf --batch_size 8", "text-generation-launcher --max-batch-size 16"):
+        other = a_workload("Job", template=a_template(container=a_container(command=command.split())))
+        yield Case(name=command, review=a_review(other, namespace=enforced), outcome="skipped")
     strange = a_workload("Job", template=a_template(container=a_container(command=["./train", "--batch-size", "4"])))
     yield Case(name="an unknown trainer", review=a_review(strange, namespace=enforced), outcome="unread", says="./train")
+    odd = a_workload("PyTorchJob", template=a_template(container=a_container(command=["lm_eval", "--batch_size", "8"])))
+    yield Case(name="a training job that evaluates", review=a_review(odd, kind="PyTorchJob"), outcome="unread", says="lm_eval")
     silent = a_workload("PyTorchJob", template=a_template(container=a_container()))
     yield Case(name="a training job without a command", review=a_review(silent, kind="PyTorchJob"), outcome="unread", says=SPEC)
     not_controlled = stating("Job", TOO_LARGE, product=T4, metadata={"ownerReferences": [{**OWNER, "controller": False}]})

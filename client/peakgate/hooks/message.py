@@ -109,9 +109,12 @@ def _rest(answer: PredictResponse, told: Told) -> str:
     """What happens now, how to try all the same, and where the whole answer stands."""
     identity = bare_id(answer.prediction)
     more = f"more: peakgate explain {identity}" if identity else told.unserved
+    room = WIDTH - len(MARK)
     parts = [part for part in (told.outcome, told.try_with, more) if part]
-    while len("; ".join(parts)) > WIDTH - len(MARK) and len(parts) > 2:
+    while len("; ".join(parts)) > room and len(parts) > 2:
         parts.pop(1)
+    if identity and len(parts) > 1:  # without its end the name leads nowhere
+        parts[0] = _cut(ascii_of(parts[0]), room - len("; ") - len(more))
     return "; ".join(parts)
 
 

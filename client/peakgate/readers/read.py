@@ -70,6 +70,7 @@ def read_launch(launch: Launch) -> Reading:
             reading = Reading(format=reader.name, program=launch.path)
             reading.merge(reader.read(launch))
             reading.merge(launch.around)
+            reading.may_not_run = launch.may_not_run
             _take_own(launch, reading)
             warn_of_degrees(reading)
             return reading

@@ -31,6 +31,8 @@ class Reading:
     """The training program as the launch writes it; empty of a config file by itself."""
     asides: dict[str, str] = field(default_factory=dict)
     """What the submitter says to whoever admits the job, and not of the job: try, override."""
+    may_not_run: bool = False
+    """Whether a branch of a script decides that this launch runs and no other."""
 
     def state(self, path: str, value: Value, place: Place) -> None:
         """Notes a field; a later value wins over an earlier one, and one that differs is a warning unless the earlier is a default."""

@@ -36,16 +36,22 @@ class StatedReader:
         return Reading()
 
 
+NO_YAML, NO_DOCUMENT = "is no YAML that can be read", "is no job document"
+"""What a warning says of a document that was meant and states nothing."""
+
+
 def state_document(text: str, place: Place, reading: Reading) -> None:
     """States every field of a job document that stands as text in one place; one that is none is a warning, and says nothing."""
     try:
         read_yaml(text, place.file)  # refuses what unfolds without end
         document = plain_yaml(text)
     except (FileError, yaml.YAMLError, ValueError, RecursionError, AttributeError, TypeError) as error:
-        reading.warnings.append(f"{place.key} is no YAML that can be read ({place}): {type(error).__name__}")
+        reading.warnings.append(f"{place.key} {NO_YAML} ({place}): {type(error).__name__}")
+        return
+    if document is None:  # empty
         return
     if not isinstance(document, Mapping):
-        reading.warnings.append(f"{place.key} is no job document ({place}): it needs a mapping")
+        reading.warnings.append(f"{place.key} {NO_DOCUMENT} ({place}): it needs a mapping")
         return
     for path, value in _fields(document, descriptor_of(TrainingJob()), ""):
         reading.fields[path] = Stated(value, place)  # a nearer one wins in silence

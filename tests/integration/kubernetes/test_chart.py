@@ -176,3 +176,6 @@ def test_the_notes_say_the_way_out() -> None:
     assert 'mode "warn"' in notes
     assert "team-a" in notes
     assert "kubectl delete validatingwebhookconfiguration peakgate" in notes
+    assert "in one server's pod" in notes  # these values have no volume
+    kept = run("helm", "install", "peakgate", str(CHART), "--dry-run=client").stdout.partition("NOTES:")[2]
+    assert "in one server's volume" in kept

@@ -187,6 +187,18 @@ def test_a_second_replica_takes_over(target: str) -> None:
     assert server.get(LEASES, "leases", "peakgate-kueue", "peakgate")["spec"]["holderIdentity"] == ""
 
 
+def test_without_a_lease_nobody_leads_and_only_that_is_measured(target: str) -> None:
+    """A Lease that was deleted is not made anew: what waits is not counted then, so the alert must look at who leads."""
+    server = a_cluster()
+    with running(server, target) as replica:
+        server.wait(lambda: replica.metrics.leads._value.get() == 1)
+        server.delete(LEASES, "leases", "peakgate-kueue", "peakgate")
+        server.wait(lambda: replica.metrics.leads._value.get() == 0)
+        server.put(KUEUE, "workloads", a_workload(job=SMALL))
+        assert not is_settled(server, "train")()
+        assert (replica.metrics.waiting._value.get(), replica.metrics.oldest._value.get()) == (0, 0)
+
+
 def test_an_api_server_that_comes_back_is_followed_again(target: str) -> None:
     """The leader cannot renew and steps down; it leads anew, and finds what came meanwhile."""
     server = a_cluster()

@@ -12,7 +12,12 @@ import yaml
 from tests.integration.prometheus.rules import CASES, FILES, ROOT, promtool_files, rules
 
 SEVERITIES = {"page", "warning", "info"}
-PAGES = {"PeakgatePredictionsLost": "lost", "PeakgateKueueDown": "queue", "PeakgateKueueWaits": "queue"}
+PAGES = {
+    "PeakgatePredictionsLost": "lost",
+    "PeakgateKueueDown": "queue",
+    "PeakgateKueueNoLeader": "queue",
+    "PeakgateKueueWaits": "queue",
+}
 """Alerts that may wake somebody, and the word of their description that says why."""
 
 

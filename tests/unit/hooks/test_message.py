@@ -55,6 +55,15 @@ def test_a_job_that_does_not_fit_has_three_lines() -> None:
     ]
 
 
+@pytest.mark.parametrize("outcome", ["admitted, for a part of the launch is not in the object", f"admitted by override: {'long ' * 40}"])
+def test_the_name_of_the_prediction_is_never_cut(outcome: str) -> None:
+    """It leads to all the rest: what happens now is cut in its place."""
+    last = lines_of(an_answer(), Told(outcome=outcome))[-1]
+    assert last.startswith("peakgate: admitted")
+    assert last.endswith("; more: peakgate explain 0123456789abcdef0123456789abcdef")
+    assert len(last) <= WIDTH
+
+
 def test_the_first_change_that_fits_is_shown() -> None:
     """They come cheapest first; in the job document's words where the launch has no place for it."""
     lines = lines_of(an_answer(suggestions=(a_suggestion(fits=False), a_suggestion(time=0))))

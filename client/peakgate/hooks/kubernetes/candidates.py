@@ -100,7 +100,8 @@ def _open(cards: Cards, verdicts: Sequence[Verdict.ValueType]) -> Conclusion:
         if each.is_least and verdict == Verdict.VERDICT_REJECT:
             reason = f"it does not fit on the smallest GPU that the selector allows ({each.memory_source}), a larger one may be given"
             return Conclusion(verdict=Verdict.VERDICT_UNDECIDED, shown=each, reason=reason)
-    return Conclusion(verdict=Verdict.VERDICT_UNDECIDED, shown=cards.candidates[0])
+    decides = next((each for each, verdict in zip(cards.candidates, verdicts, strict=True) if verdict == Verdict.VERDICT_UNDECIDED), None)
+    return Conclusion(verdict=Verdict.VERDICT_UNDECIDED, shown=decides or cards.candidates[0])
 
 
 def _some(fits: Sequence[Candidate], others: Sequence[Candidate]) -> str:

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 from peakgate.hooks.advising import Advisers
 from peakgate.hooks.asking import SERVICE, STORED, Judgement, Judges
-from peakgate.hooks.kubernetes.candidates import Candidate, Cards, Conclusion, concluded
+from peakgate.hooks.kubernetes.candidates import Cards, Conclusion, concluded
+from peakgate.hooks.kubernetes.object_job import on_card
 from peakgate.v1.prediction_pb2 import Verdict
 from peakgate.v1.prediction_service_pb2 import PredictRequest
 from peakgate.v1.training_job_pb2 import TrainingJob
@@ -68,7 +69,7 @@ class Jury:
         if len(asked.cards.candidates) > MOST_CARDS:
             asked = replace(asked, cards=Cards(doubt=TOO_MANY))
         candidates = asked.cards.candidates
-        jobs = [_on(asked.job, each) for each in candidates] or [asked.job]
+        jobs = [on_card(asked.job, each) for each in candidates] or [asked.job]
         judged = await self._stored(asked, jobs) or await self._asked(asked, jobs)
         if not is_advised or judged.job is None or judged.verdict != Verdict.VERDICT_REJECT:
             return judged
@@ -118,15 +119,3 @@ class Jury:
             request.request_id = str(uuid.uuid4())
             judgement = await self.judges.ask(request, may_judge_here=asked.may_judge_here)
         return judgement
-
-
-def _on(job: TrainingJob, card: Candidate) -> TrainingJob:
-    """The job on a card; stated bytes win over a name, as they do in the document."""
-    fitted = TrainingJob()
-    fitted.CopyFrom(job)
-    for name, value in (("type", card.gpu), ("memory_bytes", card.memory_bytes)):
-        if value:
-            setattr(fitted.gpu, name, value)
-        else:
-            fitted.gpu.ClearField(name)  # type: ignore[arg-type]  # the two names above
-    return fitted

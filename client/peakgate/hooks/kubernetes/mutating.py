@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from peakgate.hooks.kubernetes.admission import Object, mapping
 from peakgate.hooks.kubernetes.judging import Judged
 from peakgate.hooks.kubernetes.verdicts import PREDICTION
-from peakgate.v1.prediction_pb2 import PredictResponse
+from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 
 MEMORY = "nvidia.com/gpu.memory"
 """The label of gpu-feature-discovery: a card's memory in MiB (NVIDIA/k8s-device-plugin, docs/gpu-feature-discovery/README.md)."""
@@ -41,11 +41,17 @@ def patch_of(workload: Object, judged: Judged) -> list[Object]:
         by_pointer = {each.pointer: each.pod for each in templates} | {"": workload}
         for pointer in holders:
             operations += _annotated(by_pointer[pointer], pointer, answer.prediction)
-    least = least_mebibytes(answer)
+    least = least_mebibytes(answer) if _is_sure(answer) else 0
     if least:
         for each in templates:
             operations += _placed(each, least)
     return operations
+
+
+def _is_sure(answer: PredictResponse) -> bool:
+    """Whether the bound keeps the job from no card that it may fit: it fits the one that was looked at, or none was. What does not fit, or
+    may fit by what it leaves open, would wait for ever for a node: a refusal that no mode asked for and no try or override lifts."""
+    return answer.verdict == Verdict.VERDICT_ADMIT or not answer.capacity.usable_bytes
 
 
 def least_mebibytes(answer: PredictResponse) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
 from peakgate.client.source import LaunchText, Source
 from peakgate.hooks.kubernetes.admission import Admission, Object, mapping
@@ -15,10 +16,12 @@ from peakgate.readers.files import FileError, GivenFiles
 from peakgate.readers.launch import NOT_READ
 from peakgate.readers.manifests.pods import Pods, pods_of
 from peakgate.readers.manifests.trainjob import RUNTIME_UNKNOWN, pods_of_train_job
+from peakgate.readers.not_training import trains
 from peakgate.readers.place import Place
 from peakgate.readers.read import NO_COMMAND, NOTHING_STARTED, UNKNOWN, UnreadableError, read_file
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_yaml
+from peakgate.readers.stated import NO_DOCUMENT, NO_YAML
 from peakgate.v1.document import DocumentError, parse_job
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -31,8 +34,9 @@ MOST_PROBLEM, MOST_PROGRAM = 300, 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """`job`: None where nothing can be judged, for the reason `problem`, or because nothing trains (`is_unknown`). `is_partial`: a part of
-    the launch was not at hand, so that what is not stated may stand there. `sources`: the place of each field."""
+    """`job`: None where nothing can be judged, for the reason `problem`, or because nothing trains (`is_unknown`), which the names of the
+    programs say by themselves (`is_other`). `is_partial`: a part of the launch was not at hand, so that what is not stated may stand
+    there, or a branch of a script decides whether it is this launch that runs. `sources`: the place of each field."""
 
     source: Source | None = None
     job: TrainingJob | None = None
@@ -40,6 +44,7 @@ class Read:
     sources: Mapping[str, str] = field(default_factory=dict)
     is_partial: bool = False
     is_unknown: bool = False
+    is_other: bool = False
     problem: str = ""
 
 
@@ -63,9 +68,11 @@ def _unread(problem: str) -> Read:
     """Of a launch that no reader knows what it runs is enough; which readers there are fills no line of a terminal."""
     if UNKNOWN not in problem and not problem.endswith(NOTHING_STARTED):
         return Read(problem=problem[:MOST_PROBLEM])
-    program = problem.partition(f"{UNKNOWN}: ")[2].partition(" is none of ")[0]
-    what = f", {program[:MOST_PROGRAM]}" if program and program != NO_COMMAND else ""
-    return Read(is_unknown=True, problem=f"nothing is known of what it runs{what}")
+    programs = [each.partition(" is none of ")[0] for each in problem.split(f"{UNKNOWN}: ")[1:]]
+    named = [each for each in programs if each and each != NO_COMMAND]
+    what = f", {named[0][:MOST_PROGRAM]}" if programs[:1] == named[:1] and named else ""
+    is_other = bool(named) and not any(trains(PurePosixPath(each).name) for each in named)
+    return Read(is_unknown=True, is_other=is_other, problem=f"nothing is known of what it runs{what}")
 
 
 def _bare(whole: Object) -> Object:
@@ -92,9 +99,11 @@ def _plain(place: Place) -> Place:
 
 def _parsed(reading: Reading, launch: LaunchText, pods: Sequence[Pods], label: str) -> Read:
     sources = {path: str(stated.place) for path, stated in reading.fields.items()}
-    is_partial = any(each.endswith((NOT_READ, RUNTIME_UNKNOWN)) for each in reading.warnings)
+    is_partial = reading.may_not_run or any(each.endswith((NOT_READ, RUNTIME_UNKNOWN)) for each in reading.warnings)
     document = reading.document()
     found = Read(pods=pods, sources=sources, is_partial=is_partial)
+    if broken := next((each for each in reading.warnings if NO_YAML in each or NO_DOCUMENT in each), ""):
+        return replace(found, problem=broken[:MOST_PROBLEM])
     for path in MODEL_PATHS:
         if isinstance(document.get(path), str):
             return replace(found, problem=f"{path} names a file, which is not read here ({sources[path]}): state its content")

@@ -33,7 +33,7 @@ from peakgate.hooks.kubernetes.verdicts import (
     not_judged,
 )
 from peakgate.hooks.kubernetes.workload_cards import cards_of_workload
-from peakgate.hooks.kubernetes.workloads import CREATE, OTHER_KIND, asks_for_gpus, is_owned, kind_of, might_train
+from peakgate.hooks.kubernetes.workloads import CREATE, OTHER_KIND, TRAIN_JOB, asks_for_gpus, is_owned, kind_of, might_train, names_a_gpu
 
 DEADLINE_SECONDS = 1.7
 """An answer leaves within two, and the API server waits for three."""
@@ -113,8 +113,10 @@ class Reviewer:
 
     async def _validated(self, admission: Admission, mode: Mode) -> Decided:
         read = await self._read(admission)
+        if _asks_for_none(admission, read, self.facts()):
+            return Decided()
         if read.job is None:
-            is_silent = read.is_unknown and not might_train(admission)
+            is_silent = read.is_unknown and not might_train(admission, is_other=read.is_other)
             return Decided() if is_silent else not_judged(mode, read.problem)
         judged = await self._judged(admission, read, mode, request_id="" if admission.is_dry_run else _id_of(admission))
         rules, launch = self.rules(), read.source.launch if read.source is not None else None
@@ -138,7 +140,7 @@ class Reviewer:
 
     async def _mutated(self, admission: Admission, mode: Mode) -> Decided:
         read = await self._read(admission)
-        if read.job is None:
+        if read.job is None or _asks_for_none(admission, read, self.facts()):
             return Decided()
         judged = await self._judged(admission, read, mode, request_id="" if admission.is_dry_run else str(uuid.uuid4()), is_tried=False)
         return Decided(answer=Answer(patch=patch_of(admission.object, judged)))
@@ -149,10 +151,9 @@ class Reviewer:
 
     async def _judged(self, admission: Admission, read: Read, mode: Mode, *, request_id: str, is_tried: bool = True) -> Judged:
         assert read.job is not None  # noqa: S101 - asked by the callers
-        own = read.source.launch.reading.own if read.source is not None and read.source.launch is not None else frozenset()
         asked = Asked(
             job=read.job,
-            cards=Cards() if own & GPU_FIELDS else cards_of_workload(read.pods, self.facts()),
+            cards=Cards() if _own_fields(read) & GPU_FIELDS else cards_of_workload(read.pods, self.facts()),
             request_id=request_id,
             user=admission.user,
             try_reason=admission.annotation(TRY) if is_tried else "",
@@ -160,6 +161,19 @@ class Reviewer:
             may_judge_here=self.rules().judge_without_service,
         )
         return await self.jury.judge(asked, is_advised=is_tried and mode in TOLD)
+
+
+def _asks_for_none(admission: Admission, read: Read, facts: Facts) -> bool:
+    """Whether a TrainJob trains without GPUs, which only its runtime tells: it is passed like a pod without GPUs. Not where the runtime
+    could not be read, a resource of a name of the cluster's own may be one, or the job states its GPU."""
+    if kind_of(admission) != TRAIN_JOB or not read.pods or read.is_partial or _own_fields(read) & GPU_FIELDS:
+        return False
+    return not any(names_a_gpu(each) for each in read.pods) and not cards_of_workload(read.pods, facts).has_gpus
+
+
+def _own_fields(read: Read) -> frozenset[str]:
+    """What the submitter states in peakgate's own words."""
+    return frozenset(read.source.launch.reading.own) if read.source is not None and read.source.launch is not None else frozenset()
 
 
 def _id_of(admission: Admission) -> str:

@@ -83,12 +83,13 @@ class Rules(_Model):
     overrides: Overriders = Overriders()
 
     def mode_of(self, namespace: str, labels: Iterable[str] = ()) -> Mode:
-        """The mode in a namespace; `labels`: the modes that labels wish for, the nearest first."""
+        """The mode in a namespace; `labels`: the modes that labels wish for, the nearest first. Where they may only make it stricter the
+        strictest holds, so that a workload's label is no way round its namespace's."""
         named = next((rule.mode for rule in self.namespaces if any(fnmatchcase(namespace, each) for each in rule.names)), self.mode)
-        wished = next((Mode(each) for each in labels if each in set(Mode)), None)
-        if wished is None or self.labels is Labels.nothing:
+        wished = [Mode(each) for each in labels if each in set(Mode)]
+        if not wished or self.labels is Labels.nothing:
             return named
-        return wished if self.labels is Labels.any else max(named, wished, key=STRICTNESS.index)
+        return wished[0] if self.labels is Labels.any else max(named, *wished, key=STRICTNESS.index)
 
     def may_override(self, user: str, groups: Iterable[str]) -> bool:
         """Whether somebody's override counts."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from peakgate.hooks.kubernetes.admission import Admission, Object, mapping, text
 from peakgate.hooks.signs import names_training
+from peakgate.readers.manifests.pods import Pods
 
 KINDS: Final[Mapping[tuple[str, str], str]] = {
     ("", "Pod"): "Pod",
@@ -22,7 +23,7 @@ KINDS: Final[Mapping[tuple[str, str], str]] = {
 }
 """Group and kind -> the word of it in metrics."""
 
-OTHER_KIND = "other"
+OTHER_KIND, TRAIN_JOB = "other", "TrainJob"
 TRAINING = frozenset({"JobSet", "PyTorchJob", "MPIJob", "TrainJob"})
 """Nobody starts a notebook or a server with one of these: when they cannot be read, that is said."""
 
@@ -47,24 +48,32 @@ def is_owned(admission: Admission) -> bool:
 
 def asks_for_gpus(admission: Admission) -> bool:
     """Whether any container asks for a GPU, or its owner may: a TrainJob's runtime is not part of it."""
-    if kind_of(admission) == "TrainJob":
+    if kind_of(admission) == TRAIN_JOB:
         return True
     return any(_is_gpu_request(each) for each in _mappings(admission.object.get("spec"))) or _has_share(admission.object)
 
 
 def _is_gpu_request(each: Object) -> bool:
     resources = mapping(each.get("resources"))
-    names = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
-    return any(name.startswith(GPU_PREFIXES) for name in names) or bool(each.get("resourceClaims"))
+    amounts = (*mapping(resources.get("limits")).items(), *mapping(resources.get("requests")).items())
+    return any(name.startswith(GPU_PREFIXES) and str(amount) != "0" for name, amount in amounts) or bool(each.get("resourceClaims"))
+
+
+def names_a_gpu(pods: Pods) -> bool:
+    """Whether a container of read pods asks for a resource that may be a GPU."""
+    return any("resources." in path and any(f".{name}" in path for name in GPU_PREFIXES) for path in pods.spec.leaves)
 
 
 def _has_share(tree: Object) -> bool:
     return any(not SHARES.isdisjoint(mapping(each.get("annotations"))) for each in _mappings(tree))
 
 
-def might_train(admission: Admission) -> bool:
-    """Whether a word of training stands in what it runs: a pod that does something else is nobody's business here."""
-    return kind_of(admission) in TRAINING or any(names_training(each) for each in _commands(admission.object.get("spec")))
+def might_train(admission: Admission, *, is_other: bool = False) -> bool:
+    """Whether a word of training stands in what it runs: a pod that does something else, or whose program is named for that (`is_other`: an
+    evaluation with a batch size), is nobody's business here."""
+    if is_other or kind_of(admission) in TRAINING:
+        return kind_of(admission) in TRAINING
+    return any(names_training(each) for each in _commands(admission.object.get("spec")))
 
 
 def _commands(spec: object) -> Iterator[str]:

@@ -290,6 +290,7 @@ def _inside(peel: Peel, started: Started) -> Peel:
     inner = peel.copy(list(started.words), started.environment, started.files)
     inner.warnings += started.warnings
     inner.unsure = started.unsure
+    inner.may_not_run = peel.may_not_run or started.may_not_run
     return inner
 
 
@@ -311,4 +312,5 @@ def _finished(peel: Peel) -> Launch:
         launchers=tuple(peel.launchers),
         launcher_flags=peel.flags,
         left_out=peel.budget.left_out,
+        may_not_run=peel.may_not_run,
     )

@@ -32,6 +32,8 @@ class Started:
     warnings: list[str] = field(default_factory=list)
     unsure: dict[str, Variable] = field(default_factory=dict)
     """Exported variables of which a part is not known."""
+    may_not_run: bool = False
+    """It stands in a branch, and whether that is taken is not known."""
 
 
 class Commands:

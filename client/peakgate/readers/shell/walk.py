@@ -147,7 +147,7 @@ class _Walk(Commands):
 
     def branches(self, bodies: list[Block], *, may_skip: bool) -> None:
         """Bodies of which nobody knows which one runs: each from the same start, then what they agree on."""
-        start, ends = self.shell, list[Shell]()
+        start, ends, before = self.shell, list[Shell](), len(self.found)
         for body in bodies:
             self.shell = start.copy()
             try:
@@ -156,6 +156,8 @@ class _Walk(Commands):
                 continue
             ends.append(self.shell)
         self.shell = start
+        for started in self.found[before:]:
+            started.may_not_run = True
         if ends:
             merge_branches(start, ends if not may_skip else [*ends, start.copy()])
 

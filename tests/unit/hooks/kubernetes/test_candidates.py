@@ -62,3 +62,9 @@ def test_without_a_candidate_nobody_is_refused() -> None:
     """The doubt is the reason."""
     told = concluded(Cards(doubt="no node matches"), ())
     assert (told.verdict, told.reason, told.shown) == (OPEN, "no node matches", None)
+
+
+@pytest.mark.parametrize(("verdicts", "want"), [((REJECT, OPEN), BIG), ((OPEN, REJECT), SMALL), ((OPEN, OPEN), SMALL)])
+def test_what_cannot_be_judged_is_shown_where_it_cannot(verdicts: tuple[Verdict.ValueType, ...], want: Candidate) -> None:
+    """Not the answer for a card on which it surely does not fit."""
+    assert concluded(Cards(candidates=(SMALL, BIG)), verdicts).shown == want

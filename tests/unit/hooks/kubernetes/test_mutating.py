@@ -11,15 +11,23 @@ from tests.admission_reviews import KINDS, a_container, a_template, a_workload
 from peakgate.hooks.asking import SERVICE, Judgement
 from peakgate.hooks.kubernetes.judging import Judged
 from peakgate.hooks.kubernetes.mutating import MEMORY, least_mebibytes, patch_of, templates_of
-from peakgate.v1.prediction_pb2 import Capacity, Peak, PredictResponse
+from peakgate.v1.prediction_pb2 import Capacity, Peak, PredictResponse, Verdict
 
 GIB = 1 << 30
 ANNOTATION = "peakgate.io/prediction"
 
 
-def judged(*, bound: int = 40 * GIB, total: int = 80 * GIB, usable: int = 79 * GIB, prediction: str = "predictions/p1") -> Judged:
+def judged(
+    *,
+    bound: int = 40 * GIB,
+    total: int = 80 * GIB,
+    usable: int = 79 * GIB,
+    prediction: str = "predictions/p1",
+    verdict: Verdict.ValueType = Verdict.VERDICT_ADMIT,
+) -> Judged:
     """An answer."""
-    answer = PredictResponse(prediction=prediction, peak=Peak(bound_bytes=bound), capacity=Capacity(total_bytes=total, usable_bytes=usable))
+    peak, capacity = Peak(bound_bytes=bound), Capacity(total_bytes=total, usable_bytes=usable)
+    answer = PredictResponse(prediction=prediction, verdict=verdict, peak=peak, capacity=capacity)
     return Judged(judgement=Judgement(answer=answer, by=SERVICE))
 
 
@@ -91,4 +99,20 @@ def test_slices_and_other_resources_are_left_alone() -> None:
     workload = a_workload(template=a_template(container=container))
     patched = applied(workload, list(patch_of(workload, judged())))
     assert "affinity" not in patched["spec"]["template"]["spec"]
+    assert patched["metadata"]["annotations"][ANNOTATION] == "predictions/p1"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "usable", "want"),
+    [
+        (Verdict.VERDICT_ADMIT, 79 * GIB, True),
+        (Verdict.VERDICT_REJECT, 79 * GIB, False),
+        (Verdict.VERDICT_UNDECIDED, 79 * GIB, False),
+        (Verdict.VERDICT_UNDECIDED, 0, True),
+    ],
+)
+def test_what_may_not_fit_is_not_left_waiting_for_a_node(verdict: Verdict.ValueType, usable: int, *, want: bool) -> None:
+    """An affinity that no card of its kind meets would refuse the job in every mode; where no card is named it picks one that holds it."""
+    patched = applied(a_workload(), list(patch_of(a_workload(), judged(verdict=verdict, usable=usable))))
+    assert ("affinity" in patched["spec"]["template"]["spec"]) is want
     assert patched["metadata"]["annotations"][ANNOTATION] == "predictions/p1"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
-from tests.admission_reviews import T4, TOO_LARGE, a_review, stating
+from tests.admission_reviews import SPEC, T4, TOO_LARGE, TRAIN, a_container, a_review, a_template, a_workload, stating
 
 from peakgate.hooks.kubernetes import review as review_module
 from peakgate.hooks.kubernetes.admission import Object
@@ -91,3 +91,39 @@ async def test_the_label_of_a_namespace_makes_it_stricter(reviewer: Reviewer, wi
     response = json.loads(await reviewer.validate(LARGE))["response"]
     assert response["allowed"] is want_allowed
     assert want_allowed is ("warnings" in response)
+
+
+@dataclass(frozen=True, slots=True)
+class WithRuntime(NoCluster):
+    """A cluster whose runtime asks for these resources."""
+
+    resources: Mapping[str, str]
+
+    async def named_by(self, workload: Object) -> Sequence[Object]:
+        """The runtime."""
+        pod = {"spec": {"containers": [{"name": "node", "resources": {"limits": self.resources}}]}}
+        jobs = [{"name": "node", "template": {"spec": {"template": pod}}}]
+        runtime = {"kind": "ClusterTrainingRuntime", "apiVersion": "trainer.kubeflow.org/v1alpha1", "metadata": {"name": "torch"}}
+        return [*await NoCluster.named_by(self, workload), {**runtime, "spec": {"template": {"spec": {"replicatedJobs": jobs}}}}]
+
+
+@pytest.mark.parametrize(
+    ("resources", "annotations", "want"),
+    [
+        ({"cpu": "8"}, {}, False),
+        ({"nvidia.com/gpu": "1"}, {}, True),
+        ({"nvidia.com/a100": "1"}, {}, True),
+        ({"cpu": "8"}, {SPEC: '{"gpu": {"type": "t4-16gb"}}'}, True),
+    ],
+    ids=["cpu", "gpu", "a name of its own", "states its GPU"],
+)
+async def test_a_train_job_whose_runtime_asks_for_no_gpu_is_passed_in_silence(
+    reviewer: Reviewer, resources: Mapping[str, str], annotations: Mapping[str, str], *, want: bool
+) -> None:
+    """As a pod without GPUs is: nothing is said, nothing is stored, nothing is changed."""
+    reviewer.cluster = WithRuntime(resources)
+    template = a_template(product="", container=a_container(command=TRAIN.split(), gpus=0), annotations=annotations)
+    body = json.dumps(a_review(a_workload("TrainJob", template=template), kind="TrainJob")).encode()
+    response = json.loads(await reviewer.validate(body))["response"]
+    assert ("auditAnnotations" in response) is want
+    assert want or ("warnings" not in response and "patch" not in json.loads(await reviewer.mutate(body))["response"])

@@ -34,11 +34,12 @@ def rules(tmp_path: Path, text: str = FILE) -> Rules:
         ("other", ("off",), Mode.audit),
         ("team-a", ("off",), Mode.enforce),
         ("other", ("", "nonsense", "enforce"), Mode.enforce),
-        ("other", ("warn", "enforce"), Mode.warn),
+        ("other", ("warn", "enforce"), Mode.enforce),
+        ("other", ("off", "enforce"), Mode.enforce),
     ],
 )
 def test_the_first_rule_holds_and_labels_make_it_stricter(tmp_path: Path, namespace: str, labels: tuple[str, ...], want: Mode) -> None:
-    """A label is no way round a rule; the nearest of them counts."""
+    """A label is no way round a rule, and a workload's none round its namespace's: the strictest of them counts."""
     assert rules(tmp_path).mode_of(namespace, labels) is want
 
 
@@ -48,6 +49,7 @@ def test_what_a_label_can_do_is_the_operators_word(tmp_path: Path, word: str, wa
     found = rules(tmp_path, FILE.replace("stricter", word))
     assert found.labels is Labels(word)
     assert found.mode_of("other", ("off",)) is want
+    assert found.mode_of("other", ("off", "warn")) is {"stricter": Mode.warn}.get(word, want)
 
 
 @pytest.mark.parametrize(
