@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.hooks.kubernetes.pods import a_pod
 from tests.unit.hooks.kubernetes.test_claims import PODS, a_claim, a_request
 
-from peakgate.hooks.kubernetes.candidates import concluded
+from peakgate.hooks.kubernetes.candidates import Cards, concluded
 from peakgate.hooks.kubernetes.cel import conditions_of
 from peakgate.hooks.kubernetes.facts import Facts, devices_of, nodes_of
 from peakgate.hooks.kubernetes.gpus import cards_of
@@ -82,19 +82,24 @@ TERMS = st.lists(st.fixed_dictionaries({"matchExpressions": st.lists(EXPRESSION,
 PODS_ASKED = st.fixed_dictionaries({"limits": MAPS, "selector": MAPS, "annotations": MAPS, "terms": TERMS})
 
 
-@given(asked=PODS_ASKED, labels=MAPS, has=MAPS, may_join=st.booleans())
-@settings(max_examples=150, deadline=None)
-def test_whatever_is_asked_for_is_judged_by_a_figure_or_not_at_all(
-    asked: dict[str, Any], labels: dict[str, str], has: dict[str, str], may_join: bool
-) -> None:
-    """A candidate has a name or bytes, a count, and says where each is from; without one nobody is refused."""
-    node = {"metadata": {"name": "n", "labels": labels}, "status": {"allocatable": has | {"nvidia.com/gpu": "8"}}}
-    cards = cards_of(a_pod(**asked), Facts(nodes=nodes_of([node]), nodes_may_join=may_join))
+def assert_sound(cards: Cards) -> None:
+    """A candidate has a name or bytes, a count, and says where each is from."""
     for each in cards.candidates:
         assert each.gpu or each.memory_bytes > 0
         assert each.count > 0
         assert each.memory_source
         assert each.count_source
+
+
+@given(asked=PODS_ASKED, labels=MAPS, has=MAPS, may_join=st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_whatever_is_asked_for_is_judged_by_a_figure_or_not_at_all(
+    asked: dict[str, Any], labels: dict[str, str], has: dict[str, str], may_join: bool
+) -> None:
+    """Without a sound candidate nobody is refused."""
+    node = {"metadata": {"name": "n", "labels": labels}, "status": {"allocatable": has | {"nvidia.com/gpu": "8"}}}
+    cards = cards_of(a_pod(**asked), Facts(nodes=nodes_of([node]), nodes_may_join=may_join))
+    assert_sound(cards)
     if not cards.candidates:
         assert concluded(cards, ()).verdict == Verdict.VERDICT_UNDECIDED
 
@@ -105,7 +110,8 @@ def test_claims_of_any_form_are_read_or_left(request_: object, slices: list[obje
     """The API server has checked them, but nothing depends on it."""
     objects = [{"spec": each} for each in slices]
     claim = {"devices": {"requests": [request_, a_request() | {"exactly": spec}]}}
-    cards_of(PODS, Facts(claims={"c": claim}, devices=devices_of(objects)))
+    cards = cards_of(PODS, Facts(claims={"c": claim}, devices=devices_of(objects)))
+    assert_sound(cards)
 
 
 @pytest.mark.parametrize(

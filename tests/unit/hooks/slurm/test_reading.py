@@ -123,8 +123,9 @@ def test_the_request_as_options(fields: dict[str, object], want: list[str]) -> N
 
 @given(st.text(), st.text())
 def test_any_script_and_comment_are_read_or_let_be(script: str, stated: str) -> None:
-    """Nothing raises."""
-    read_submission(a_submission(), f"#!/bin/bash\ntorchrun train.py {script}", (), stated)
+    """Nothing raises, and what has a problem has no job to be refused for."""
+    read = read_submission(a_submission(), f"#!/bin/bash\ntorchrun train.py {script}", (), stated)
+    assert read.job is None or not read.problem
 
 
 def test_a_script_that_is_cut_off_refuses_nobody() -> None:

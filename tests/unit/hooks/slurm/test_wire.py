@@ -81,7 +81,8 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(["fields", "record", "script", "argv", "env", "cluster", "default_partition"]), JSON))
 def test_members_of_any_kind_are_read_or_left_out(members: dict[str, object]) -> None:
     """Nothing that a member may hold raises."""
-    submission_of(parse_request(a_line(**members)).flat())
+    submission = submission_of(parse_request(a_line(**members)).flat())
+    assert submission.gpu_count is None or submission.gpu_count.count >= 0
 
 
 @given(st.text(), st.text(), st.text(max_size=4000), st.lists(st.text(), max_size=20))
