@@ -27,8 +27,8 @@ def no_claims(_driver: str, _pool: str, _device: str) -> str:
 class PodWatch:
     """Remembers the kubelet's last answer, and forgets it as soon as the kubelet does not answer: who holds a GPU is then not known.
 
-    The prediction of a pod is not in the answer: its annotation stays with the API server. It comes from PEAKGATE_PREDICTION in the pod's
-    environment, which the webhook sets.
+    The prediction of a pod is not in the answer: labels and annotations stay with the API server. It comes from PEAKGATE_PREDICTION in the
+    pod's environment: its name, or the uid of the object under which the webhook had it stored (docs/webhook.md).
     """
 
     def __init__(

@@ -245,7 +245,7 @@ class GetPredictionRequest(_message.Message):
 
     PREDICTION_FIELD_NUMBER: _builtins.int
     prediction: _builtins.str
-    """Its name, predictions/…."""
+    """Its name, predictions/…, or the request_id that it was asked for under."""
     def __init__(
         self,
         *,

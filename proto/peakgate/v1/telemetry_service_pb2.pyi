@@ -136,7 +136,7 @@ class PeakSample(_message.Message):
     restart: _builtins.int
     """How many times the job was restarted."""
     prediction: _builtins.str
-    """The prediction of the job (PEAKGATE_PREDICTION); empty: none."""
+    """The prediction of the job (PEAKGATE_PREDICTION), by its name or by the request_id that it was asked for under; empty: none."""
     pid: _builtins.int
     """Process id on the host; 0: the whole job on this GPU."""
     pid_start_ticks: _builtins.int
@@ -412,7 +412,7 @@ class ReportJobEventRequest(_message.Message):
     restart: _builtins.int
     """How many times the job was restarted."""
     prediction: _builtins.str
-    """The prediction of the job."""
+    """The prediction of the job, by its name or by the request_id that it was asked for under."""
     event: _builtins.str
     """started finished failed oom cancelled."""
     exit_code: _builtins.int

@@ -32,7 +32,7 @@ from peakgate.server.tries import Tries, add_to, name_of_request, try_message
 from peakgate.server.wishes import wishes_of
 from peakgate.v1 import prediction_service_pb2 as pb
 from peakgate.v1.callers import CALLERS, GRPC
-from peakgate.v1.names import PREFIX
+from peakgate.v1.names import PREFIX, request_id_of
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -306,9 +306,13 @@ class Predictor:
         return answer
 
     async def _find(self, name: str) -> StoredPrediction | None:
-        waiting = self._audit.by_name(name)
+        """By its name, or by the request id that it was asked for under."""
+        request_id = request_id_of(name)
+        waiting = self._audit.by_request(request_id) if request_id else self._audit.by_name(name)
         if waiting is not None:
             return StoredPrediction(row=waiting, state="", observed_device_bytes=0)
+        if request_id:
+            name = (await asyncio.to_thread(self._store.names_of, (request_id,))).get(request_id, name)
         return await asyncio.to_thread(self._store.prediction, name)
 
 

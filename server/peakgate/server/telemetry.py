@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import cast
 
 import grpc
@@ -14,6 +15,7 @@ from peakgate.server.audit import AuditQueue
 from peakgate.server.clock import Clock, from_timestamp, to_timestamp
 from peakgate.server.errors import PeakgateError, field_error
 from peakgate.server.intake import LONGEST_TEXT, Refusal, accept, phases_of
+from peakgate.server.joining import Names
 from peakgate.server.learning import Learner
 from peakgate.server.logs import Logger
 from peakgate.server.metrics import Metrics
@@ -41,6 +43,7 @@ class TelemetryService(TelemetryServiceServicer):
         self._store = store
         self._writer = PeakWriter(store)
         self._audit = audit
+        self._names = Names(store, audit)
         self._learner = learner
         self._clock = clock
         self._metrics = metrics
@@ -61,6 +64,8 @@ class TelemetryService(TelemetryServiceServicer):
     async def ReportJobEvent(self, request: pb.ReportJobEventRequest, context: Context) -> pb.ReportJobEventResponse:
         """Stores the start or the end of a job, and learns from its end."""
         event = read_event(request, received_us=self._clock())
+        meant = await self._names.of({event.prediction})
+        event = replace(event, prediction=meant.get(event.prediction, event.prediction))
         await self._store_event(event)
         if event.prediction and event.event in TERMINAL_EVENTS:
             await self._learn({event.prediction})
@@ -79,6 +84,7 @@ class TelemetryService(TelemetryServiceServicer):
     async def _take(self, request: pb.ReportPeaksRequest) -> pb.ReportPeaksResponse:
         _check_batch(request)
         received_us = self._clock()
+        await self._name(request)
         rows, phases, refused = sort_out(request, received_us=received_us)
         if rows:
             await self._flush({row.prediction for row in rows if row.prediction})
@@ -89,6 +95,12 @@ class TelemetryService(TelemetryServiceServicer):
         if ended:
             await self._learn(ended)
         return pb.ReportPeaksResponse(sequence=request.sequence, stored=len(rows), refused=refused, server_time=to_timestamp(received_us))
+
+    async def _name(self, request: pb.ReportPeaksRequest) -> None:
+        """In place of request ids the names of their predictions, so that all rows of a job are of one prediction."""
+        meant = await self._names.of({sample.prediction for sample in request.peaks})
+        for sample in request.peaks if meant else ():
+            sample.prediction = meant.get(sample.prediction, sample.prediction)
 
     async def _take_or_refuse(self, batch: pb.ReportPeaksRequest) -> pb.ReportPeaksResponse:
         try:

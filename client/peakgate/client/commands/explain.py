@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from peakgate.client.options import Database, Gpu, Output, OutputForm, Server
-from peakgate.v1.names import PREFIX, full_name
+from peakgate.v1.names import PREFIX, full_name, request_id_of
 
 if TYPE_CHECKING:
     from peakgate.client.connect import Client
@@ -77,5 +77,6 @@ def _answer(client: Client, paths: list[str], command: list[str], gpu: str | Non
 
 
 def _named(subject: str) -> str:
-    """A stored prediction may be named without its prefix; a file of that name is a file."""
-    return full_name(subject) if _BARE_ID.fullmatch(subject) and not Path(subject).exists() else subject
+    """A stored prediction may be named without its prefix, or by its request id; a file of that name is a file."""
+    is_id = _BARE_ID.fullmatch(subject) or request_id_of(subject)
+    return full_name(subject) if is_id and not Path(subject).exists() else subject

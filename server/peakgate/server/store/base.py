@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -58,6 +58,9 @@ class Store(Protocol):
 
     def by_request(self, request_id: str) -> StoredPrediction | None:
         """The prediction that answered a request id."""
+
+    def names_of(self, request_ids: Collection[str]) -> Mapping[str, str]:
+        """The names of the predictions that answered request ids, by request id; without those that none did."""
 
     def request_ids(self) -> Sequence[str]:
         """Every request id that was answered."""

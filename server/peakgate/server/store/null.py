@@ -3,7 +3,7 @@
 # ruff: noqa: ARG002 - a null twin takes what its sibling takes
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from peakgate.server.errors import PeakgateError
@@ -56,6 +56,10 @@ class NullStore:
     def by_request(self, request_id: str) -> StoredPrediction | None:
         """Never known."""
         return None
+
+    def names_of(self, request_ids: Collection[str]) -> Mapping[str, str]:
+        """None."""
+        return {}
 
     def request_ids(self) -> Sequence[str]:
         """None."""

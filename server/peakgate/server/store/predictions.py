@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from sqlalchemy import Connection, Row, Select, and_, delete, exists, func, literal_column, or_, select, update
 
@@ -78,6 +78,13 @@ def by_request(connection: Connection, request_id: str) -> StoredPrediction | No
     """The prediction that answered a request id."""
     row = connection.execute(_selected().where(predictions.c.request_id == request_id)).first()
     return _stored(row) if row is not None else None
+
+
+def names_of(connection: Connection, request_ids: Collection[str]) -> dict[str, str]:
+    """The names of the predictions that answered request ids, by request id; the column is unique, which is its index."""
+    table = predictions.c
+    query = select(table.request_id, table.prediction).where(table.request_id.in_(sorted(request_ids)))
+    return {row.request_id: row.prediction for row in connection.execute(query)}
 
 
 def request_ids(connection: Connection) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, select
@@ -90,6 +90,11 @@ class SqlStore:
         """The prediction that answered a request id."""
         with self._sessions.reading() as connection:
             return predictions.by_request(connection, request_id)
+
+    def names_of(self, request_ids: Collection[str]) -> Mapping[str, str]:
+        """The names of the predictions that answered request ids, by request id; without those that none did."""
+        with self._sessions.reading() as connection:
+            return predictions.names_of(connection, request_ids)
 
     def request_ids(self) -> Sequence[str]:
         """Every request id that was answered."""
