@@ -19,6 +19,10 @@ _BAD_INPUT_CODES = frozenset(
 )
 """gRPC codes that a repeat of the same call would give again; every other one is the service's state."""
 
+AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED", "INTERNAL", "UNKNOWN", "ABORTED", "DATA_LOSS"})
+"""gRPC codes of a service that is not there for this call, so that whoever can judges in its place; with any other one it speaks of the
+job. A fault of the service's own (INTERNAL, UNKNOWN) says nothing about the job either."""
+
 
 class PeakgateError(Exception):
     """A job that could not be judged, or a call that failed.

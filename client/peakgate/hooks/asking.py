@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import grpc
 import grpc.aio
 
-from peakgate.client.errors import ServiceError
+from peakgate.client.errors import AWAY, ServiceError
 from peakgate.client.slurm_defaults import SERVICE_SECONDS
 from peakgate.hooks.breaker import Breaker
 from peakgate.hooks.cache import Cache
@@ -31,9 +31,6 @@ HEAD_START_SECONDS = 0.05
 """The service has so long for itself; then the one beside begins as well, so that its answer is there at the service's deadline."""
 
 SERVICE, BESIDE, STORED, NOBODY = "service", "beside", "stored", "nobody"
-AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED", "INTERNAL", "UNKNOWN", "ABORTED", "DATA_LOSS"})
-"""gRPC codes of a service that is not there for this call; with any other one it speaks of the job."""
-
 OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from peakgate.v1.prediction_pb2 import Verdict
 
@@ -43,12 +43,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cards:
-    """What a pod gets, from the least memory to the most. Without candidates `doubt` says why. Not `is_complete`: it may get others too."""
+    """What a pod gets, from the least memory to the most. Without candidates `doubt` says why. Not `is_complete`: it may get others too.
+
+    Of a whole workload: `is_mixed`, its pods run on several of them at the same time; `gpus` of all pods, `pod_gpus` of the largest.
+    """
 
     candidates: tuple[Candidate, ...] = ()
     is_complete: bool = True
     doubt: str = ""
-    notes: tuple[str, ...] = field(default=())
+    is_mixed: bool = False
+    gpus: int = 0
+    pod_gpus: int = 0
 
     @property
     def has_gpus(self) -> bool:
@@ -67,7 +72,11 @@ class Conclusion:
 
 
 def concluded(cards: Cards, verdicts: Sequence[Verdict.ValueType]) -> Conclusion:
-    """From the answer for each candidate, in their order: refused only when none of all that it may get fits."""
+    """From the answer for each candidate, in their order: refused only when none of all that it may get fits.
+
+    The same holds where its pods run on several at once (`is_mixed`), though one card that is too small ends the whole job: which of its
+    ranks needs the most, and on which card it runs, is not known. It is on one of them, so where none fits the job does not either.
+    """
     if not cards.candidates:
         return Conclusion(verdict=Verdict.VERDICT_UNDECIDED, reason=cards.doubt or "no GPU is asked for")
     told = [(each, _for_sure(each, verdict)) for each, verdict in zip(cards.candidates, verdicts, strict=True)]
@@ -80,7 +89,7 @@ def concluded(cards: Cards, verdicts: Sequence[Verdict.ValueType]) -> Conclusion
             return Conclusion(verdict=Verdict.VERDICT_REJECT, shown=fails[-1])
         return Conclusion(verdict=Verdict.VERDICT_UNDECIDED, shown=fails[-1], reason=f"it may still get another GPU: {_growth(cards)}")
     if fits:
-        return Conclusion(verdict=Verdict.VERDICT_UNDECIDED, shown=fits[0], reason=_some(fits, fails or [each for each, _ in told]))
+        return Conclusion(verdict=Verdict.VERDICT_UNDECIDED, shown=fits[0], reason=_some(cards, fits, fails or [each for each, _ in told]))
     return _open(cards, verdicts)
 
 
@@ -104,11 +113,14 @@ def _open(cards: Cards, verdicts: Sequence[Verdict.ValueType]) -> Conclusion:
     return Conclusion(verdict=Verdict.VERDICT_UNDECIDED, shown=decides or cards.candidates[0])
 
 
-def _some(fits: Sequence[Candidate], others: Sequence[Candidate]) -> str:
+def _some(cards: Cards, fits: Sequence[Candidate], others: Sequence[Candidate]) -> str:
     best = fits[0]
     away = next((each for each in others if each is not best), others[0])
     pick = f"nodeSelector {best.selector}" if best.selector else best.memory_source
-    return f"it fits on {best.name} and not for sure on {away.name}, and may get either: pick the first with {pick}"
+    told = f"it fits on {best.name} and not for sure on {away.name}"
+    if cards.is_mixed:
+        return f"{told}, and its pods run on both: give all of them the first with {pick}"
+    return f"{told}, and may get either: pick the first with {pick}"
 
 
 def _growth(cards: Cards) -> str:

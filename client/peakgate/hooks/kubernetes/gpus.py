@@ -52,7 +52,7 @@ def _claimed(claimed: Claimed, facts: Facts) -> Cards:
     if not found:
         return Cards(doubt=f"{claimed.alternatives[0].source} does not say which GPU it takes")
     named = facts.devices is None or not facts.nodes_may_join
-    return Cards(candidates=_ordered(found, facts), is_complete=named)
+    return Cards(candidates=ordered(found, facts), is_complete=named)
 
 
 def _shares(share: Share, request: Request, selection: Selection, facts: Facts) -> Cards:
@@ -69,7 +69,7 @@ def _shares(share: Share, request: Request, selection: Selection, facts: Facts) 
     known = [replace(each, count=count) for each in parts if each is not None]
     if len(known) != len(parts):
         return Cards(doubt=f"the memory of a card is not known of which it gets a part ({share.source})")
-    return replace(whole, candidates=_ordered(known, facts))
+    return replace(whole, candidates=ordered(known, facts))
 
 
 def _part(card: Candidate, share: Share, facts: Facts) -> Candidate | None:
@@ -88,13 +88,13 @@ def _whole(request: Request, selection: Selection, facts: Facts) -> Cards:
     is_named, may_join = any(_names_a_card(each) for each in selection.branches()), facts.nodes_may_join
     if nodes and all(each is not None for each in found):
         cards = [_of_request(each, request) for each in found if each is not None]
-        return Cards(candidates=_ordered(cards, facts), is_complete=is_named or not may_join)
+        return Cards(candidates=ordered(cards, facts), is_complete=is_named or not may_join)
     stated = [_of_request(each, request) for each in _stated(selection, request)]
     known = [_of_request(each, request) for each in found if each is not None]
     if stated:
-        return Cards(candidates=_ordered(stated, facts), is_complete=True)
+        return Cards(candidates=ordered(stated, facts), is_complete=True)
     if known:  # some nodes tell and some do not
-        return Cards(candidates=_ordered(known, facts), is_complete=False, doubt="nodes that match do not tell which GPU they have")
+        return Cards(candidates=ordered(known, facts), is_complete=False, doubt="nodes that match do not tell which GPU they have")
     return Cards(doubt=_no_card(nodes, selection, facts))
 
 
@@ -155,8 +155,8 @@ def _least(branch: Iterable[Requirement]) -> Candidate | None:
     return None
 
 
-def _ordered(cards: Iterable[Candidate], facts: Facts) -> tuple[Candidate, ...]:
-    """Each kind once, from the least memory to the most."""
+def ordered(cards: Iterable[Candidate], facts: Facts) -> tuple[Candidate, ...]:
+    """Candidates, each kind once, from the least memory to the most."""
 
     def size(card: Candidate) -> tuple[int, str]:
         return card.memory_bytes or facts.catalogue.get(card.gpu, 0), card.name

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from peakgate.hooks.advising import Advisers
 from peakgate.hooks.asking import SERVICE, STORED, Judgement, Judges
 from peakgate.hooks.kubernetes.candidates import Cards, Conclusion, concluded
-from peakgate.hooks.kubernetes.object_job import on_card
+from peakgate.hooks.kubernetes.object_job import counted, on_card
 from peakgate.v1.prediction_pb2 import Verdict
 from peakgate.v1.prediction_service_pb2 import PredictRequest
 from peakgate.v1.training_job_pb2 import TrainingJob
@@ -68,8 +68,8 @@ class Jury:
         """The verdict. `is_advised`: a rejection comes with the change that would make it fit, when that is found in time."""
         if len(asked.cards.candidates) > MOST_CARDS:
             asked = replace(asked, cards=Cards(doubt=TOO_MANY))
-        candidates = asked.cards.candidates
-        jobs = [on_card(asked.job, each) for each in candidates] or [asked.job]
+        job = counted(asked.job, asked.cards)
+        jobs = [on_card(job, each) for each in asked.cards.candidates] or [job]
         judged = await self._stored(asked, jobs) or await self._asked(asked, jobs)
         if not is_advised or judged.job is None or judged.verdict != Verdict.VERDICT_REJECT:
             return judged

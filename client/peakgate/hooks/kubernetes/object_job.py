@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from peakgate.hooks.kubernetes.admission import Admission
-from peakgate.hooks.kubernetes.candidates import Candidate
+from peakgate.hooks.kubernetes.candidates import Candidate, Cards
 from peakgate.hooks.kubernetes.facts import Object, at
 from peakgate.hooks.kubernetes.reading import read_object
 from peakgate.v1.training_job_pb2 import TrainingJob
@@ -31,6 +31,17 @@ def job_of(whole: Object, beside: Sequence[Object] = ()) -> ObjectJob:
     if read.job is None:
         raise Unreadable(f"{read.problem or 'it starts nothing'}; state the job in the annotation peakgate.io/spec")
     return ObjectJob(job=read.job, is_partial=read.is_partial)
+
+
+def counted(job: TrainingJob, cards: Cards) -> TrainingJob:
+    """The job with its number of GPUs, where the readers see none because claims of devices or shares give them."""
+    if job.gpu.count or job.parallelism.world_size or not cards.gpus:
+        return job
+    fitted = TrainingJob()
+    fitted.CopyFrom(job)
+    fitted.gpu.count = cards.gpus
+    fitted.node.gpus = job.node.gpus or cards.pod_gpus
+    return fitted
 
 
 def on_card(job: TrainingJob, card: Candidate) -> TrainingJob:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peakgate.hooks.asking import AWAY
+from peakgate.client.errors import AWAY
 from peakgate.hooks.slurm.rules import Mode
 from peakgate.hooks.slurm.verdicts import ADMITTED, REFUSED, WOULD_REFUSE
 from peakgate.v1.metric import COUNTER, GAUGE, HISTOGRAM, Label, Metric

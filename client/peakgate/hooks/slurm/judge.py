@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from peakgate.client.errors import InputError, PeakgateError
+from peakgate.client.errors import AWAY, InputError, PeakgateError
 from peakgate.client.launches import launch_command
 from peakgate.client.source import Source
 from peakgate.hooks.slurm.submit_settings import SubmitSettings, submitter
@@ -18,9 +18,6 @@ from peakgate.readers.files import Files, FolderFiles, GivenFiles, LayeredFiles
 from peakgate.readers.read import UNKNOWN
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.training_job_pb2 import TrainingJob
-
-AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED"})
-"""gRPC codes of a service that does not answer this call; another one would not either."""
 
 PREDICTED_HERE = "predicted on this host, the service did not answer"
 NO_SERVICE = "predicted on this host, no service is named"

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from peakgate.client.connect import Asker, Client
-from peakgate.client.errors import PeakgateError
+from peakgate.client.errors import AWAY, PeakgateError
 from peakgate.hooks.kubernetes.candidates import Cards, concluded
 from peakgate.hooks.kubernetes.facts import Facts, Object, at, list_at, mapping_at
 from peakgate.hooks.kubernetes.gpus import cards_of
 from peakgate.hooks.kubernetes.kueue.deciding import Judged
-from peakgate.hooks.kubernetes.object_job import Unreadable, job_of, on_card
+from peakgate.hooks.kubernetes.object_job import Unreadable, counted, job_of, on_card
 from peakgate.hooks.kubernetes.requests import is_gpu
+from peakgate.hooks.kubernetes.workload_cards import PodSet, together
 from peakgate.readers.files import FileError
 from peakgate.readers.manifests.pods import Pods, pods_of
 from peakgate.readers.settings import read_yaml
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.training_job_pb2 import TrainingJob
-
-AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED", "INTERNAL", "UNKNOWN", "ABORTED", "DATA_LOSS"})
-"""gRPC codes of a service that is not there for this call; with any other one it speaks of the job."""
 
 TRY = "peakgate.io/try"
 MOST_CARDS = 8
@@ -40,13 +38,14 @@ class Judge:
 
     def judge(self, workload: Object) -> Judged:
         """What comes of it. Never raises for what the workload holds."""
+        facts = replace(self._facts(), namespace=str(at(workload, "metadata", "namespace")))
         try:
-            told = [each for each in self._cards(workload) if each[1].has_gpus]
+            told = list(self._podsets(workload, facts))
         except (FileError, RecursionError) as error:
             return Judged(problem=f"the workload cannot be read: {error}")
-        if not told:
+        cards, podsets = together([each for _, each in told], facts), tuple(name for name, each in told if each.cards.has_gpus)
+        if not cards.has_gpus:
             return Judged(has_gpus=False)
-        cards, podsets = _together([each for _, each, _ in told]), tuple(name for name, *_ in told)
         try:
             read = job_of(workload)
         except Unreadable as error:
@@ -54,17 +53,17 @@ class Judge:
         if not cards.candidates or len(cards.candidates) > MOST_CARDS:
             return Judged(problem=cards.doubt or f"it may get more than {MOST_CARDS} kinds of GPU", podsets=podsets)
         try:
-            job = _counted(read.job, [(each, pods) for _, each, pods in told])
-            return replace(self._asked(workload, job, cards), podsets=podsets, is_partial=read.is_partial)
+            asked = self._asked(workload, counted(read.job, cards), cards)
+            return replace(asked, podsets=podsets, is_partial=read.is_partial)
         except PeakgateError as error:
             return Judged(problem=error.message, is_away=error.code in AWAY, podsets=podsets)
 
-    def _cards(self, workload: Object) -> Iterator[tuple[str, Cards, int]]:
-        """(pod set, what each of its pods gets, how many there are) with the labels of the flavor that was chosen for its GPUs."""
-        facts = replace(self._facts(), namespace=str(at(workload, "metadata", "namespace")))
+    def _podsets(self, workload: Object, facts: Facts) -> Iterator[tuple[str, PodSet]]:
+        """Pod sets by name, with the labels of the flavor that was chosen for the GPUs of each."""
         for name, pods in _podsets(workload):
             flavor = flavor_of(workload, name)
-            yield name, cards_of(pods, replace(facts, flavor=self._flavor(flavor), flavor_name=flavor)), pods.count
+            cards = cards_of(pods, replace(facts, flavor=self._flavor(flavor), flavor_name=flavor))
+            yield name, PodSet(cards=cards, pods=pods.count)
 
     def _asked(self, workload: Object, job: TrainingJob, cards: Cards) -> Judged:
         """Every card is asked about; the prediction of the one that counts is stored."""
@@ -83,15 +82,6 @@ class Judge:
         return self._client.predict(job, asker=asker, request_id=str(uuid.uuid5(_REQUESTS, known.hex())))
 
 
-def _counted(job: TrainingJob, told: Sequence[tuple[Cards, int]]) -> TrainingJob:
-    """The job with its number of GPUs, where the readers see none because claims of devices or shares give them."""
-    counts = [(cards.candidates[0].count, pods) for cards, pods in told if cards.candidates]
-    if not job.gpu.count and counts:
-        job.gpu.count = sum(each * pods for each, pods in counts)
-        job.node.gpus = job.node.gpus or max(each for each, _ in counts)
-    return job
-
-
 def flavor_of(workload: Object, podset: str) -> str:
     """The flavor that Kueue chose for the GPUs of a pod set; of claims, whose resource has a name of the cluster's own, the only one."""
     assignments = list_at(workload, "status", "admission", "podSetAssignments")
@@ -108,13 +98,6 @@ def _podsets(workload: Object) -> Iterator[tuple[str, Pods]]:
         template = {"spec": {"podSets": [podset]}}
         for pods in pods_of(read_yaml(json.dumps(template), "workload")[0]):
             yield str(at(podset, "name") or "main"), pods
-
-
-def _together(several: list[Cards]) -> Cards:
-    """Pods of one job on different cards: refused only when it fits on none of them."""
-    candidates = tuple(dict.fromkeys(each for cards in several for each in cards.candidates))
-    doubt = next((each.doubt for each in several if each.doubt), "")
-    return Cards(candidates=candidates, is_complete=all(each.is_complete and not each.doubt for each in several), doubt=doubt)
 
 
 def _asker(workload: Object) -> Asker:
