@@ -38,9 +38,12 @@ Config = Annotated[
 ]
 ModeOption = Annotated[str, typer.Option("--mode", metavar="MODE", help="off, audit, warn or enforce, where no --config says another.")]
 ReadCluster = Annotated[
-    bool, typer.Option("--read-cluster", help="Read config maps, training runtimes and labels of namespaces that a workload names.")
+    bool,
+    typer.Option(
+        "--read-cluster", help="Read config maps, training runtimes, claims of devices and labels of namespaces that a workload names."
+    ),
 ]
-Nodes = Annotated[bool, typer.Option("--nodes", help="List the cluster's nodes, to know which GPUs a workload may get.")]
+Nodes = Annotated[bool, typer.Option("--nodes", help="List the cluster's nodes and ResourceSlices, to know which GPUs a workload may get.")]
 MayJoin = Annotated[
     bool, typer.Option("--nodes-may-join/--no-nodes-may-join", help="An autoscaler adds nodes of other kinds: then fewer are denied.")
 ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from peakgate.hooks.kubernetes.candidates import Candidate
 from peakgate.hooks.kubernetes.cel import Condition, conditions_of
-from peakgate.hooks.kubernetes.facts import Device, Facts, at, list_at
+from peakgate.hooks.kubernetes.facts import Device, Facts, Object, at, list_at
 from peakgate.hooks.kubernetes.quantities import bytes_of
 from peakgate.readers.launchers.gpu_names import gpus_named
 from peakgate.readers.manifests.pods import Pods, members
@@ -62,6 +62,18 @@ def claimed_by(pods: Pods, facts: Facts) -> Claimed | None:
     return next((each for each in found if each.doubt), None) or _together(found)
 
 
+def classes_named(claims: Mapping[str, Object]) -> list[str]:
+    """The DeviceClasses that claims name, but for the driver's own."""
+    requests = [each for spec in claims.values() for each in list_at(spec, "devices", "requests")]
+    named = [str(at(one, "deviceClassName") or "") for each in requests for one in _options(each)]
+    return [each for each in dict.fromkeys(named) if each and each not in CLASSES]
+
+
+def _options(request: object) -> Sequence[object]:
+    """What a request asks for in one form or the other: one of several, or one thing."""
+    return list_at(request, "firstAvailable")[:MOST_ALTERNATIVES] or [at(request, "exactly") or request]
+
+
 def _together(found: Sequence[Claimed]) -> Claimed:
     """Several requests of like devices add up."""
     kinds = {each.alternatives[0].conditions for each in found if len(each.alternatives) == 1}
@@ -73,11 +85,8 @@ def _together(found: Sequence[Claimed]) -> Claimed:
 
 def _of_request(request: object, source: str, facts: Facts) -> Claimed | None:
     named = f"{source} request {at(request, 'name')}"
-    several = list_at(request, "firstAvailable")[:MOST_ALTERNATIVES]
-    if several:
-        options = [_wanted(each, f"{named}/{at(each, 'name')}", facts) for each in several]
-    else:
-        options = [_wanted(at(request, "exactly") or request, named, facts)]
+    is_several = bool(list_at(request, "firstAvailable"))
+    options = [_wanted(each, f"{named}/{at(each, 'name')}" if is_several else named, facts) for each in _options(request)]
     if all(each is None for each in options):
         return None
     if any(each is None or not each.count for each in options):

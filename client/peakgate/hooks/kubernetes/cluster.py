@@ -1,4 +1,5 @@
-"""What a workload names and is not in it, read from the API server: config maps, a training runtime, its namespace's labels.
+"""What a workload names and is not in it, read from the API server: config maps, a training runtime, claims of devices with the classes
+that these name, its namespace's labels.
 
 Only what permissions.py lists is asked for. Nothing here raises: what cannot be read in time is left out, and the job is then read in part.
 """
@@ -7,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from peakgate.hooks.cache import Cache
 from peakgate.hooks.kubernetes.admission import Object, mapping, text
+from peakgate.hooks.kubernetes.claims import classes_named
+from peakgate.hooks.kubernetes.facts import CLAIM, CLAIM_TEMPLATE, CLASS, claims_of
 from peakgate.hooks.kubernetes.mutating import templates_of
 from peakgate.hooks.kubernetes.verdicts import MODE
 
@@ -24,6 +27,9 @@ READ_SECONDS = 0.4
 KEPT_SECONDS = 30.0
 RUNTIMES = {"TrainingRuntime": "trainingruntimes", "ClusterTrainingRuntime": "clustertrainingruntimes"}
 TRAINER_GROUP, TRAINER_VERSION = "trainer.kubeflow.org", "v1alpha1"
+CLAIMS = {CLAIM_TEMPLATE: "resourceclaimtemplates", CLAIM: "resourceclaims"}
+DEVICE_GROUP, DEVICE_VERSION = "resource.k8s.io", "v1"
+MOST_CLAIMS = MOST_CLASSES = 8
 
 
 class Api(Protocol):
@@ -34,6 +40,12 @@ class Api(Protocol):
 
     def runtime(self, namespace: str, kind: str, name: str) -> Object | None:
         """One of trainer.kubeflow.org; `namespace` is empty for one of the cluster."""
+
+    def claim(self, namespace: str, kind: str, name: str) -> Object | None:
+        """A claim of devices or a template of one (CLAIMS) of resource.k8s.io."""
+
+    def device_class(self, name: str) -> Object | None:
+        """One of resource.k8s.io."""
 
     def namespace(self, name: str) -> Object | None:
         """One of core/v1."""
@@ -50,32 +62,38 @@ class ApiCluster:
     _kept: Cache[tuple[Object, ...]] = field(default_factory=lambda: Cache(entries=1024, seconds=KEPT_SECONDS, clock=time.monotonic))
 
     async def named_by(self, workload: Object) -> Sequence[Object]:
-        """Config maps and the training runtime that a workload names, as far as they can be read."""
+        """Config maps, the training runtime and the claims that a workload names, as far as they can be read."""
         namespace = text(mapping(workload.get("metadata")).get("namespace"))
-        calls: list[tuple[Hashable, Callable[[], Object | None]]] = [
-            (("map", namespace, name), _call(self.api.config_map, namespace, name)) for name in _maps(workload)
-        ]
+        calls = [self._one(("map", namespace, name), _call(self.api.config_map, namespace, name)) for name in _maps(workload)]
+        calls += [self._claim(namespace, kind, name) for kind, name in _claims(workload)]
         if (runtime := _runtime(workload)) is not None:
             kind, name = runtime
             place = "" if kind.startswith("Cluster") else namespace
-            calls.append((("runtime", place, name), _call(self.api.runtime, place, kind, name)))
+            calls.append(self._one(("runtime", place, name), _call(self.api.runtime, place, kind, name)))
         return [each for found in await self._all(calls) for each in found]
 
     async def modes_of(self, namespace: str) -> Sequence[str]:
         """What the namespace's own label wishes for."""
         if not self.wants_namespaces or not namespace:
             return ()
-        found = await self._all([(("namespace", namespace), _call(self.api.namespace, namespace))])
+        found = await self._all([self._one(("namespace", namespace), _call(self.api.namespace, namespace))])
         return [text(mapping(mapping(each.get("metadata")).get("labels")).get(MODE)) for one in found for each in one]
 
-    async def _all(self, calls: Sequence[tuple[Hashable, Callable[[], Object | None]]]) -> list[tuple[Object, ...]]:
-        waiting = {asyncio.ensure_future(self._one(key, call)) for key, call in calls}
+    async def _claim(self, namespace: str, kind: str, name: str) -> tuple[Object, ...]:
+        """A claim, and the classes that it names."""
+        found = await self._one((kind, namespace, name), _call(self.api.claim, namespace, kind, name))
+        names = classes_named(claims_of(found))[:MOST_CLASSES]
+        classes = await asyncio.gather(*(self._one((CLASS, each), _call(self.api.device_class, each)) for each in names))
+        return (*found, *(each for one in classes for each in one))
+
+    async def _all(self, calls: Sequence[Coroutine[None, None, tuple[Object, ...]]]) -> list[tuple[Object, ...]]:
+        waiting = [asyncio.ensure_future(each) for each in calls]
         if not waiting:
             return []
-        done, late = await asyncio.wait(waiting, timeout=READ_SECONDS)
+        _, late = await asyncio.wait(waiting, timeout=READ_SECONDS)
         if late:
             self.tell("error", "the API server is slow: a workload is read without what it names")
-        return [task.result() for task in done]
+        return [task.result() for task in waiting if task.done()]
 
     async def _one(self, key: Hashable, call: Callable[[], Object | None]) -> tuple[Object, ...]:
         if (kept := self._kept.get(key)) is not None:
@@ -113,6 +131,17 @@ def _sources(spec: Object) -> Iterator[Object]:
 
 def _members(value: object) -> Iterator[Object]:
     yield from map(mapping, value) if isinstance(value, list) else ()
+
+
+def _claims(workload: Object) -> list[tuple[str, str]]:
+    """Kinds and names of the claims of its pods."""
+    found: dict[tuple[str, str], None] = {}
+    for template in templates_of(workload):
+        for claim in _members(mapping(template.pod.get("spec")).get("resourceClaims")):
+            for kind, key in zip(CLAIMS, ("resourceClaimTemplateName", "resourceClaimName"), strict=True):
+                if name := text(claim.get(key)):
+                    found[kind, name] = None
+    return list(found)[:MOST_CLAIMS]
 
 
 def _runtime(workload: Object) -> tuple[str, str] | None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 Object = Mapping[str, object]
 """An object of the API as JSON."""
+
+CLAIM_TEMPLATE, CLAIM, CLASS = "ResourceClaimTemplate", "ResourceClaim", "DeviceClass"
+DEVICE_KINDS = frozenset({CLAIM_TEMPLATE, CLAIM, CLASS})
+"""Kinds of resource.k8s.io that say what a pod claims."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,3 +99,28 @@ def devices_of(slices: Iterable[Object]) -> list[Device]:
             }
             found.append(Device(driver=driver, node=node, attributes=attributes, capacity=capacity))
     return found
+
+
+def claims_of(items: Iterable[Object]) -> dict[str, Object]:
+    """Specs of ResourceClaimTemplates and ResourceClaims (resource.k8s.io) by namespace/name; a template's has that of the claim inside."""
+    return {
+        f"{at(each, 'metadata', 'namespace')}/{at(each, 'metadata', 'name')}": mapping_at(each, "spec", "spec") or mapping_at(each, "spec")
+        for each in items
+    }
+
+
+def classes_of(items: Iterable[Object]) -> dict[str, list[str]]:
+    """The expressions of DeviceClasses by name."""
+    return {
+        str(at(each, "metadata", "name")): [str(at(one, "cel", "expression") or "") for one in list_at(each, "spec", "selectors")]
+        for each in items
+    }
+
+
+def with_devices(facts: Facts, namespace: str, named: Iterable[Object]) -> Facts:
+    """With the claims and classes (resource.k8s.io) that a workload in `namespace` names."""
+    by_kind: dict[object, list[Object]] = {}
+    for each in named:
+        by_kind.setdefault(at(each, "kind"), []).append(each)
+    claims = [*by_kind.get(CLAIM_TEMPLATE, ()), *by_kind.get(CLAIM, ())]
+    return replace(facts, namespace=namespace, claims=claims_of(claims), classes=classes_of(by_kind.get(CLASS, ())))

@@ -1,4 +1,5 @@
-"""What the webhook knows of the cluster's cards: its nodes, listed twice a minute beside the reviews, and the service's catalogue."""
+"""What the webhook knows of the cluster's cards: its nodes and the devices that drivers publish, listed twice a minute beside the reviews,
+and the service's catalogue."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from peakgate.hooks.kubernetes.facts import Facts, Object, nodes_of
+from peakgate.hooks.kubernetes.facts import Facts, Object, devices_of, nodes_of
 
 PERIOD_SECONDS = 30.0
 
@@ -17,6 +18,9 @@ class Nodes(Protocol):
 
     def nodes(self) -> Sequence[Object] | None:
         """All of them; None: they cannot be listed now."""
+
+    def slices(self) -> Sequence[Object] | None:
+        """All ResourceSlices; None: they cannot be listed now, or the cluster has no such thing."""
 
 
 async def no_catalogue() -> Mapping[str, int]:
@@ -46,9 +50,11 @@ class Inventory:
             self.facts = replace(self.facts, catalogue=await self.catalogue())
         if self.nodes is None:
             return
-        found = await asyncio.to_thread(self.nodes.nodes)
+        found, slices = await asyncio.to_thread(self.nodes.nodes), await asyncio.to_thread(self.nodes.slices)
         if found is not None:
             self.facts = replace(self.facts, nodes=nodes_of(found))
+        if slices is not None:
+            self.facts = replace(self.facts, devices=devices_of(slices))
         if self._is_failing is not (found is None):
             self._is_failing = found is None
             self.tell("error" if self._is_failing else "info", "nodes cannot be listed" if self._is_failing else "nodes are listed again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -15,15 +16,27 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from peakgate.hooks.kubernetes.admission import Object
-from peakgate.hooks.kubernetes.cluster import READ_SECONDS, RUNTIMES, TRAINER_GROUP, TRAINER_VERSION
+from peakgate.hooks.kubernetes.cluster import (
+    CLAIMS,
+    DEVICE_GROUP,
+    DEVICE_VERSION,
+    READ_SECONDS,
+    RUNTIMES,
+    TRAINER_GROUP,
+    TRAINER_VERSION,
+)
 from peakgate.hooks.kubernetes.facts import at, list_at
 from peakgate.hooks.kubernetes.own_certificates import ConflictError, StoreError
 
 WRITE_SECONDS = 10.0
 PAGE = 500
-"""Nodes a list, as kubectl has it."""
+"""Objects a list, as kubectl has it."""
 
 CONFLICT, NOT_FOUND = 409, 404
+NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+"""A DNS subdomain (k8s.io/apimachinery pkg/util/validation, IsDNS1123Subdomain), more or less: no slash, and dots inside only."""
+
+DEVICES = f"/apis/{DEVICE_GROUP}/{DEVICE_VERSION}"
 
 
 class NoClusterError(Exception):
@@ -50,30 +63,50 @@ class KubernetesApi:
 
     def config_map(self, namespace: str, name: str) -> Object | None:
         """One of core/v1."""
-        return self._read(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+        return self._named("/api/v1/namespaces/{}/configmaps/{}", namespace, name)
 
     def runtime(self, namespace: str, kind: str, name: str) -> Object | None:
         """One of trainer.kubeflow.org."""
-        place = f"namespaces/{namespace}/" if namespace else ""
-        return self._read(f"/apis/{TRAINER_GROUP}/{TRAINER_VERSION}/{place}{RUNTIMES[kind]}/{name}")
+        place, names = ("namespaces/{}/", (namespace, name)) if namespace else ("", (name,))
+        return self._named(f"/apis/{TRAINER_GROUP}/{TRAINER_VERSION}/{place}{RUNTIMES[kind]}/{{}}", *names)
+
+    def claim(self, namespace: str, kind: str, name: str) -> Object | None:
+        """One of resource.k8s.io."""
+        return self._named(f"{DEVICES}/namespaces/{{}}/{CLAIMS[kind]}/{{}}", namespace, name)
+
+    def device_class(self, name: str) -> Object | None:
+        """One of resource.k8s.io."""
+        return self._named(f"{DEVICES}/deviceclasses/{{}}", name)
 
     def namespace(self, name: str) -> Object | None:
         """One of core/v1."""
-        return self._read(f"/api/v1/namespaces/{name}")
+        return self._named("/api/v1/namespaces/{}", name)
 
     def nodes(self) -> Sequence[Object] | None:
-        """All nodes, some hundred at a time; None: they cannot be listed now."""
+        """All nodes; None: they cannot be listed now."""
+        return self._listed("/api/v1/nodes")
+
+    def slices(self) -> Sequence[Object] | None:
+        """All ResourceSlices; None: they cannot be listed now, or the cluster has none of the kind."""
+        return self._listed(f"{DEVICES}/resourceslices")
+
+    def _listed(self, path: str) -> Sequence[Object] | None:
+        """Some hundred at a time; None when a page is missing."""
         found: list[Object] = []
         token = ""
         while True:
             query = f"?limit={PAGE}" + (f"&continue={quote(token)}" if token else "")
-            page = self._read(f"/api/v1/nodes{query}", seconds=WRITE_SECONDS)
+            page = self._read(f"{path}{query}", seconds=WRITE_SECONDS)
             if page is None:
                 return None
             found += list_at(page, "items")  # type: ignore[arg-type]  # items of a list of the API are objects
             token = str(at(page, "metadata", "continue") or "")
             if not token:
                 return found
+
+    def _named(self, path: str, *names: str) -> Object | None:
+        """One object. A workload of a kind of its own may name anything: what is no name never becomes a part of a path."""
+        return self._read(path.format(*names)) if all(NAME.fullmatch(each) for each in names) else None
 
     def _read(self, path: str, *, seconds: float = READ_SECONDS) -> Object | None:
         try:

@@ -24,7 +24,11 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(group="", resource="namespaces", verbs=("get",), part=READS),
     Permission(group="trainer.kubeflow.org", resource="trainingruntimes", verbs=("get",), part=READS),
     Permission(group="trainer.kubeflow.org", resource="clustertrainingruntimes", verbs=("get",), part=READS),
+    Permission(group="resource.k8s.io", resource="resourceclaimtemplates", verbs=("get",), part=READS),
+    Permission(group="resource.k8s.io", resource="resourceclaims", verbs=("get",), part=READS),
+    Permission(group="resource.k8s.io", resource="deviceclasses", verbs=("get",), part=READS),
     Permission(group="", resource="nodes", verbs=("list",), part=NODES),
+    Permission(group="resource.k8s.io", resource="resourceslices", verbs=("list",), part=NODES),
     Permission(group="", resource="secrets", verbs=("get", "update"), part=CERTIFICATES, named=True),
     Permission(
         group="admissionregistration.k8s.io",

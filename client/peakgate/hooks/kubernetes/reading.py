@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 from peakgate.client.source import LaunchText, Source
 from peakgate.hooks.kubernetes.admission import Admission, Object, mapping
+from peakgate.hooks.kubernetes.facts import DEVICE_KINDS
 from peakgate.readers.files import FileError, GivenFiles
 from peakgate.readers.launch import NOT_READ
 from peakgate.readers.manifests.pods import Pods, pods_of
@@ -36,7 +37,8 @@ MOST_PROBLEM, MOST_PROGRAM = 300, 60
 class Read:
     """`job`: None where nothing can be judged, for the reason `problem`, or because nothing trains (`is_unknown`), which the names of the
     programs say by themselves (`is_other`). `is_partial`: a part of the launch was not at hand, so that what is not stated may stand
-    there, or a branch of a script decides whether it is this launch that runs. `sources`: the place of each field."""
+    there, or a branch of a script decides whether it is this launch that runs. `sources`: the place of each field. `devices`: the claims
+    that its pods name, with their classes."""
 
     source: Source | None = None
     job: TrainingJob | None = None
@@ -46,10 +48,16 @@ class Read:
     is_unknown: bool = False
     is_other: bool = False
     problem: str = ""
+    devices: Sequence[Object] = ()
 
 
 def read_object(admission: Admission, beside: Sequence[Object] = ()) -> Read:
     """Reads it. Never raises."""
+    devices = [each for each in beside if each.get("kind") in DEVICE_KINDS]
+    return replace(_read_object(admission, [each for each in beside if each not in devices]), devices=devices)
+
+
+def _read_object(admission: Admission, beside: Sequence[Object]) -> Read:
     label = f"{admission.kind}/{admission.name}"
     try:
         objects = [json.dumps(_bare(each)) for each in (admission.object, *beside)]

@@ -14,7 +14,7 @@ from typing import Protocol
 from peakgate.hooks.change import change_of
 from peakgate.hooks.kubernetes.admission import Admission, Answer, Object, parse_review, response_of
 from peakgate.hooks.kubernetes.candidates import Cards
-from peakgate.hooks.kubernetes.facts import Facts
+from peakgate.hooks.kubernetes.facts import Facts, with_devices
 from peakgate.hooks.kubernetes.judging import Asked, Judged, Jury
 from peakgate.hooks.kubernetes.metrics import WebhookMetrics
 from peakgate.hooks.kubernetes.mutating import patch_of
@@ -113,7 +113,7 @@ class Reviewer:
 
     async def _validated(self, admission: Admission, mode: Mode) -> Decided:
         read = await self._read(admission)
-        if _asks_for_none(admission, read, self.facts()):
+        if _asks_for_none(admission, read, self._facts(admission, read)):
             return Decided()
         if read.job is None:
             is_silent = read.is_unknown and not might_train(admission, is_other=read.is_other)
@@ -140,10 +140,13 @@ class Reviewer:
 
     async def _mutated(self, admission: Admission, mode: Mode) -> Decided:
         read = await self._read(admission)
-        if read.job is None or _asks_for_none(admission, read, self.facts()):
+        if read.job is None or _asks_for_none(admission, read, self._facts(admission, read)):
             return Decided()
         judged = await self._judged(admission, read, mode, request_id="" if admission.is_dry_run else str(uuid.uuid4()), is_tried=False)
         return Decided(answer=Answer(patch=patch_of(admission.object, judged)))
+
+    def _facts(self, admission: Admission, read: Read) -> Facts:
+        return with_devices(self.facts(), admission.namespace, read.devices)
 
     async def _read(self, admission: Admission) -> Read:
         beside = await self.cluster.named_by(admission.object)
@@ -153,7 +156,7 @@ class Reviewer:
         assert read.job is not None  # noqa: S101 - asked by the callers
         asked = Asked(
             job=read.job,
-            cards=Cards() if _own_fields(read) & GPU_FIELDS else cards_of_workload(read.pods, self.facts()),
+            cards=Cards() if _own_fields(read) & GPU_FIELDS else cards_of_workload(read.pods, self._facts(admission, read)),
             request_id=request_id,
             user=admission.user,
             try_reason=admission.annotation(TRY) if is_tried else "",

@@ -37,6 +37,17 @@ def test_the_selector_that_fits_is_named() -> None:
     assert told.shown == BIG
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "want"), [((ADMIT, ADMIT), ADMIT), ((REJECT, REJECT), REJECT), ((REJECT, ADMIT), OPEN), ((REJECT, OPEN), OPEN)]
+)
+def test_pods_on_different_cards_are_refused_only_where_none_fits(verdicts: tuple[Verdict.ValueType, ...], want: Verdict.ValueType) -> None:
+    """The rank that needs the most runs on one of them, nobody knows which; so one that fits leaves it open, and it is said how to mend."""
+    told = concluded(Cards(candidates=(SMALL, BIG), is_mixed=True), verdicts)
+    assert told.verdict == want
+    if verdicts == (REJECT, ADMIT):
+        assert told.reason.endswith("t4-16gb, and its pods run on both: give all of them the first with nodeSelector pool=big")
+
+
 def test_a_shared_card_is_never_promised_but_can_be_too_small() -> None:
     """What does not fit on the whole card does not fit beside others either."""
     shared = replace(SMALL, is_shared=True)

@@ -13,7 +13,9 @@ from tests.admission_reviews import T4, TRAIN, a_container, a_template, a_worklo
 
 from peakgate.hooks.kubernetes.admission import Admission, Object
 from peakgate.hooks.kubernetes.cluster import READ_SECONDS, ApiCluster
+from peakgate.hooks.kubernetes.facts import Facts, with_devices
 from peakgate.hooks.kubernetes.reading import read_object
+from peakgate.hooks.kubernetes.workload_cards import cards_of_workload
 
 RUNTIME = {
     "apiVersion": "trainer.kubeflow.org/v1alpha1",
@@ -31,6 +33,19 @@ RUNTIME = {
     },
 }
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"BATCH": "4", "run.sh": TRAIN}}
+CLAIM = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "gpus", "namespace": "team-a"},
+    "spec": {"spec": {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "large", "count": 4}}]}}},
+}
+CLASS = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": "large"},
+    "spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}},
+                           {"cel": {"expression": "device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H100 80GB HBM3'"}}]},
+}  # fmt: skip
 
 
 @dataclass
@@ -47,6 +62,14 @@ class FakeApi:
     def runtime(self, namespace: str, kind: str, name: str) -> Object | None:
         """One of trainer.kubeflow.org."""
         return self._found(RUNTIME if name == "torch" else None, namespace, kind, name)
+
+    def claim(self, namespace: str, kind: str, name: str) -> Object | None:
+        """One of resource.k8s.io."""
+        return self._found({**CLAIM, "kind": kind} if name == "gpus" else None, namespace, kind, name)
+
+    def device_class(self, name: str) -> Object | None:
+        """One of resource.k8s.io."""
+        return self._found(CLASS if name == "large" else None, name)
 
     def namespace(self, name: str) -> Object | None:
         """One of core/v1."""
@@ -133,3 +156,19 @@ async def test_the_label_of_a_namespace_is_its_wish(executor: Executor) -> None:
     assert await found.modes_of("team-a") == ["enforce"]
     found.wants_namespaces = False
     assert await found.modes_of("team-a") == ()
+
+
+@pytest.mark.parametrize(("key", "kind"), [("resourceClaimTemplateName", "ResourceClaimTemplate"), ("resourceClaimName", "ResourceClaim")])
+async def test_claims_are_read_with_the_classes_that_they_name(executor: Executor, key: str, kind: str) -> None:
+    """Then the card and the number of GPUs are known; what is read of devices is no part of the launch."""
+    api = FakeApi()
+    job = a_workload(template=a_template(product="", container=a_container(command=TRAIN.split(), gpus=0)))
+    job["spec"]["template"]["spec"]["resourceClaims"] = [{"name": "g", key: "gpus"}, {"name": "other", key: "absent"}]
+    beside = await cluster(api, executor).named_by(job)
+    assert sorted(api.asked) == sorted([("team-a", kind, "gpus"), ("team-a", kind, "absent"), ("large",)])
+    read = read_object(admission(job), beside)
+    assert [each["kind"] for each in read.devices] == [kind, "DeviceClass"]
+    assert read.sources == read_object(admission(job)).sources
+    job["spec"]["template"]["spec"]["resourceClaims"].pop()
+    cards = cards_of_workload(read_object(admission(job), beside).pods, with_devices(Facts(), "team-a", read.devices))
+    assert ([each.gpu for each in cards.candidates], cards.gpus, cards.doubt) == (["h100-80gb"], 4, "")

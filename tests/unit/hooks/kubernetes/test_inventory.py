@@ -14,10 +14,15 @@ class SomeNodes:
     """A list that may fail."""
 
     found: Sequence[Object] | None
+    published: Sequence[Object] | None = None
 
     def nodes(self) -> Sequence[Object] | None:
         """The list."""
         return self.found
+
+    def slices(self) -> Sequence[Object] | None:
+        """What drivers publish."""
+        return self.published
 
 
 async def test_the_last_list_holds_while_none_comes() -> None:
@@ -51,3 +56,18 @@ async def test_the_catalogue_is_asked_for_until_it_comes() -> None:
         await inventory.look()
         assert inventory.facts.catalogue == want
     assert inventory.facts.nodes is None
+
+
+async def test_the_devices_of_the_last_list_hold() -> None:
+    """A cluster without the kind has none, which is no fault; one that cannot be listed now keeps what it had."""
+    said: list[str] = []
+    source = SomeNodes([])
+    inventory = Inventory(nodes=source, tell=lambda level, _: said.append(level))
+    await inventory.look()
+    assert inventory.facts.devices is None
+    source.published = [{"spec": {"driver": "gpu.nvidia.com", "nodeName": "a", "devices": [{"name": "gpu-0"}]}}]
+    await inventory.look()
+    source.published = None
+    await inventory.look()
+    assert inventory.facts.devices is not None
+    assert ([each.node for each in inventory.facts.devices], said) == (["a"], [])

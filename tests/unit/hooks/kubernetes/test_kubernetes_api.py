@@ -22,6 +22,9 @@ MAP = "/api/v1/namespaces/team-a/configmaps/settings"
 RUNTIME = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/torch"
 OWN_RUNTIME = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainingruntimes/torch"
 NAMESPACE = "/api/v1/namespaces/team-a"
+DEVICES = "/apis/resource.k8s.io/v1"
+TEMPLATE, CLAIM = (f"{DEVICES}/namespaces/team-a/{kind}/gpus" for kind in ("resourceclaimtemplates", "resourceclaims"))
+CLASS, SLICES = f"{DEVICES}/deviceclasses/large", f"{DEVICES}/resourceslices?limit=500"
 VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch"}
 NODES = "/api/v1/nodes?limit=500"
 
@@ -34,10 +37,11 @@ def double() -> Iterator[ApiDouble]:
         for path in (VALIDATING, MUTATING):
             hooks = [{"name": f"{number}.peakgate.io", "clientConfig": {"service": {}}} for number in range(2)]
             found.objects[path] = {"metadata": {"name": "peakgate"}, "webhooks": hooks}
-        for path in (MAP, RUNTIME, OWN_RUNTIME, NAMESPACE):
+        for path in (MAP, RUNTIME, OWN_RUNTIME, NAMESPACE, TEMPLATE, CLAIM, CLASS):
             found.objects[path] = {"metadata": {"name": path.rpartition("/")[2]}}
         first = {"items": [{"metadata": {"name": "a"}}], "metadata": {"continue": "x y"}}
         found.objects |= {NODES: first, f"{NODES}&continue=x%20y": {"items": [{"metadata": {"name": "b"}}]}}
+        found.objects[SLICES] = {"items": [{"metadata": {"name": "s"}}], "metadata": {}}
         yield found
 
 
@@ -96,6 +100,17 @@ def test_what_may_not_be_read_is_not_there(double: ApiDouble) -> None:
     assert KubernetesApi(double.calls()).namespace("team-a") is None
 
 
+@pytest.mark.parametrize(
+    "name", ["../../kube-system/configmaps/settings", "..", "a/b", "a?watch=1", "settings#x", "%2e%2e", "Settings", ""]
+)
+def test_what_is_no_name_is_not_asked_for(double: ApiDouble, name: str) -> None:
+    """An object of a kind of its own may name anything, and nobody but us has looked at it before."""
+    api = KubernetesApi(double.calls())
+    assert api.config_map("team-a", name) is api.config_map(name, "settings") is api.device_class(name) is None
+    assert api.claim("team-a", "ResourceClaim", name) is api.runtime("team-a", "TrainingRuntime", name) is api.namespace(name) is None
+    assert double.asked == []
+
+
 def test_every_call_is_permitted_and_every_permission_is_used(double: ApiDouble, tmp_path: Path) -> None:
     """permissions.py lists what is called, to the verb."""
     own(double, tmp_path).ensure()
@@ -104,7 +119,11 @@ def test_every_call_is_permitted_and_every_permission_is_used(double: ApiDouble,
     assert api.runtime("", "ClusterTrainingRuntime", "torch")
     assert api.runtime("team-a", "TrainingRuntime", "torch")
     assert api.namespace("team-a")
+    assert api.claim("team-a", "ResourceClaimTemplate", "gpus")
+    assert api.claim("team-a", "ResourceClaim", "gpus")
+    assert api.device_class("large")
     assert api.nodes() is not None
+    assert api.slices() is not None
     assert {_right(method, path) for method, path in double.asked} == {
         (each.group, each.resource, verb) for each in PERMISSIONS for verb in each.verbs
     }
@@ -122,8 +141,9 @@ def test_nodes_are_listed_page_by_page(double: ApiDouble) -> None:
 
 def _right(method: str, path: str) -> tuple[str, str, str]:
     """Group, resource and verb of a call (Kubernetes API, "Resource URIs")."""
-    if path.startswith(NODES):
-        return "", "nodes", "list"
+    for prefix, group, resource in ((NODES, "", "nodes"), (SLICES, "resource.k8s.io", "resourceslices")):
+        if path.startswith(prefix):
+            return group, resource, "list"
     match = re.fullmatch(r"/(?:api|apis/([^/]+))/[^/]+/(?:namespaces/[^/]+/(?=[^/]+/))?([^/]+)/[^/]+", path)
     assert match is not None
     return match[1] or "", match[2], VERBS[method]

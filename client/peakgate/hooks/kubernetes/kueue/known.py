@@ -9,7 +9,7 @@ from typing import Protocol
 
 from peakgate.client.connect import Client
 from peakgate.client.errors import PeakgateError
-from peakgate.hooks.kubernetes.facts import Facts, Object, at, devices_of, list_at, mapping_at, nodes_of
+from peakgate.hooks.kubernetes.facts import Facts, Object, at, claims_of, classes_of, devices_of, mapping_at, nodes_of
 from peakgate.hooks.kubernetes.kueue.errors import ApiError
 
 FRESH_SECONDS = 30.0
@@ -93,8 +93,8 @@ class Known:
         return Facts(
             nodes=nodes_of(self._lists.nodes()) if self._nodes else None,
             nodes_may_join=self._may_join,
-            claims={_claim_key(each): mapping_at(each, "spec", "spec") or mapping_at(each, "spec") for each in claims},
-            classes={str(at(each, "metadata", "name")): _expressions(each) for each in classes},
+            claims=claims_of(claims),
+            classes=classes_of(classes),
             devices=devices_of(slices) if slices is not None else None,
             catalogue=self._cards(),
         )
@@ -111,11 +111,3 @@ class Known:
 
 def _texts(value: object, *keys: str) -> dict[str, str]:
     return {key: str(text) for key, text in mapping_at(value, *keys).items()}
-
-
-def _claim_key(claim: Object) -> str:
-    return f"{at(claim, 'metadata', 'namespace')}/{at(claim, 'metadata', 'name')}"
-
-
-def _expressions(kind: Object) -> list[str]:
-    return [str(at(each, "cel", "expression") or "") for each in list_at(kind, "spec", "selectors")]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import pytest
 from tests.integration.kubernetes.kueue_objects import SMALL, a_workload
 from tests.unit.hooks.kubernetes.test_claims import a_claim, a_request
 
@@ -15,7 +17,7 @@ from peakgate.hooks.kubernetes.quantities import MEBIBYTE
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
 
-PRODUCT = "nvidia.com/gpu.product"
+PRODUCT, MEMORY = "nvidia.com/gpu.product", "nvidia.com/gpu.memory"
 
 
 class Asked:
@@ -62,6 +64,24 @@ def test_of_several_cards_one_prediction_is_stored() -> None:
     assert told.conclusion.verdict == Verdict.VERDICT_UNDECIDED
     assert [call.get("validate_only", False) for _, call in client.calls] == [True, True, False]
     assert client.calls[-1][0].gpu.memory_bytes == 40 << 30
+
+
+@pytest.mark.parametrize(
+    ("least_mib", "want"), [(0, Verdict.VERDICT_ADMIT), (40_000, Verdict.VERDICT_UNDECIDED), (90_000, Verdict.VERDICT_REJECT)]
+)
+def test_pod_sets_on_different_flavors(least_mib: int, want: Verdict.ValueType) -> None:
+    """Refused only where the job fits on neither; a launcher without a GPU is no pod set of it."""
+    workload = a_workload(job=SMALL)
+    (main,) = workload["spec"]["podSets"]
+    launcher = json.loads(json.dumps(main))
+    del launcher["template"]["spec"]["containers"][0]["resources"]
+    workload["spec"]["podSets"] = [launcher | {"name": "launcher"}, main, main | {"name": "worker"}]
+    (assignment,) = workload["status"]["admission"]["podSetAssignments"]
+    workload["status"]["admission"]["podSetAssignments"] = [assignment, {"name": "worker", "flavors": {"nvidia.com/gpu": "small"}}]
+    labels = {"h100": {MEMORY: "81559"}, "small": {MEMORY: "15360"}}
+    told = Judge(Asked(least_mib), facts=Facts, flavor=lambda name: labels.get(name, {})).judge(workload)  # type: ignore[arg-type]  # as above
+    assert told.conclusion is not None
+    assert (told.conclusion.verdict, told.podsets) == (want, ("main", "worker"))
 
 
 def test_claims_give_the_number_of_gpus() -> None:
