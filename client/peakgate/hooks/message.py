@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from peakgate.client.render.card import card_words
 from peakgate.client.render.suggestions import assignments
 from peakgate.client.render.text import visible
 from peakgate.client.render.units import gb, step_time
@@ -86,13 +87,14 @@ def _too_large(answer: PredictResponse) -> str:
     name = category[1] if category else max(sizes, key=lambda each: sizes[each], default="")
     share = f" {gb(sizes[name])}" if name in sizes else ""
     where = f" at the peak in {answer.peak_phase}" if answer.peak_phase else ""
-    card = answer.capacity.gpu or "the card"
+    card = card_words(answer.capacity)
     return f"{_words(name)}{share}{where}: a GPU needs {gb(need)}, {card} has {gb(have)}, {gb(need - have)} too few"
 
 
 def _change(answer: PredictResponse, told: Told) -> str:
     if told.card:
-        return f"cheapest change: ask for a card that holds it, gpu:{told.card}; without a type it may get {answer.capacity.gpu or 'less'}"
+        given = card_words(answer.capacity, "less")
+        return f"cheapest change: ask for a card that holds it, gpu:{told.card}; without a type it may get {given}"
     found = shown(answer.suggestions)
     if found is None and told.is_brief:
         return ""
@@ -119,7 +121,7 @@ def _rest(answer: PredictResponse, told: Told) -> str:
 
 
 def _fits(answer: PredictResponse, told: Told) -> str:
-    card = answer.capacity.gpu or "the card"
+    card = card_words(answer.capacity)
     text = f"fits: a GPU needs {gb(answer.peak.bound_bytes)} of {gb(answer.capacity.usable_bytes)} of {card}"
     return f"{text} ({told.unserved})" if told.unserved else text
 

@@ -112,22 +112,26 @@ class Capacity(_message.Message):
     GPU_FIELD_NUMBER: _builtins.int
     TOTAL_BYTES_FIELD_NUMBER: _builtins.int
     USABLE_BYTES_FIELD_NUMBER: _builtins.int
+    IS_PART_FIELD_NUMBER: _builtins.int
     gpu: _builtins.str
     """Catalogue name, empty when only bytes were given."""
     total_bytes: _builtins.int
-    """What NVML reports as the card's total."""
+    """What NVML reports as the card's total, or the part of it that the job gets."""
     usable_bytes: _builtins.int
     """The total without what the driver and the operator keep."""
+    is_part: _builtins.bool
+    """The total is that of a part of the card, the rest of which others have: a share, or a slice that the catalogue does not hold."""
     def __init__(
         self,
         *,
         gpu: _builtins.str = ...,
         total_bytes: _builtins.int = ...,
         usable_bytes: _builtins.int = ...,
+        is_part: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["gpu", b"gpu", "total_bytes", b"total_bytes", "usable_bytes", b"usable_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gpu", b"gpu", "is_part", b"is_part", "total_bytes", b"total_bytes", "usable_bytes", b"usable_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

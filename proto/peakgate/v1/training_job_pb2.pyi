@@ -1797,7 +1797,7 @@ class Gpu(_message.Message):
     type: _builtins.str
     """A catalogue name; MIG slices as `h100-80gb/3g.40gb`."""
     memory_bytes: _builtins.int
-    """The card's total memory in bytes; it wins over the catalogue."""
+    """The card's total memory in bytes, or the part of it that the job gets; it wins over the catalogue."""
     count: _builtins.int
     """GPUs asked for in all."""
     def __init__(

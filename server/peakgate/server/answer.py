@@ -115,7 +115,8 @@ def _peak(assessment: Assessment) -> pb.Peak:
 def _capacity(assessment: Assessment) -> pb.Capacity | None:
     if assessment.capacity is None:
         return None
-    return pb.Capacity(gpu=assessment.capacity.gpu, total_bytes=assessment.capacity.total_bytes, usable_bytes=assessment.usable_bytes)
+    card = assessment.capacity
+    return pb.Capacity(gpu=card.gpu, total_bytes=card.total_bytes, usable_bytes=assessment.usable_bytes, is_part=card.is_part)
 
 
 def brief(answer: pb.PredictResponse) -> pb.PredictResponse:

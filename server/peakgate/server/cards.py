@@ -51,10 +51,10 @@ def memory_fraction(job: Job, assessment: Assessment) -> float:
 
     In whole hundredths, which every scheduler that shares cards takes: KAI Scheduler's and Run:ai's annotation `gpu-fraction` is a
     number below 1 (kai-scheduler/api utilities/resources, GetGPUFraction), HAMi's resource `nvidia.com/gpumem-percentage` a whole
-    number (Project-HAMi/HAMi docs/examples/use_memory_fraction.yaml). A MIG slice is not shared further.
+    number (Project-HAMi/HAMi docs/examples/use_memory_fraction.yaml). A MIG slice or a share is not shared further.
     """
     card = assessment.capacity
-    if card is None or not assessment.fits or not card.total_bytes or "/" in card.gpu or world_of(job) > 1:
+    if card is None or not assessment.fits or not card.total_bytes or "/" in card.gpu or card.is_part or world_of(job) > 1:
         return 0.0
     share = math.ceil(100 * assessment.bound_bytes / card.total_bytes) / 100
     return share if share < WHOLE_CARD_FROM else 0.0

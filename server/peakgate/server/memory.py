@@ -32,6 +32,10 @@ class Capacity(Protocol):
     def usable_bytes(self) -> int:
         """The total without what the driver keeps."""
 
+    @property
+    def is_part(self) -> bool:
+        """Whether that is a part of the card, the rest of which others have."""
+
 
 class WithChanges(Protocol):
     """A job with some fields replaced."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from peakgate.memory.job import Job
 from peakgate.server.assess import Assessment
 from peakgate.server.cards import memory_fraction
-from peakgate.server.reasons import gigabytes
+from peakgate.server.reasons import card_words, gigabytes
 
 WASTEFUL_BELOW = 0.5
 """Share of the usable bytes below which a job leaves most of its card free."""
@@ -48,5 +48,4 @@ def share_words(fraction: float) -> str:
 
 def _free(assessment: Assessment) -> str:
     free_bytes = assessment.usable_bytes - assessment.bound_bytes
-    name = assessment.capacity.gpu if assessment.capacity is not None else ""
-    return f"{gigabytes(free_bytes)} of the {gigabytes(assessment.usable_bytes)} usable of {name or 'the card'} stay free"
+    return f"{gigabytes(free_bytes)} of the {gigabytes(assessment.usable_bytes)} usable of {card_words(assessment.capacity)} stay free"

@@ -7,7 +7,7 @@ from peakgate.memory.change import Value
 from peakgate.memory.prediction import LedgerLine
 from peakgate.server.assess import Assessment
 from peakgate.server.decide import Decision, Ground, Verdict, retries
-from peakgate.server.memory import Changes
+from peakgate.server.memory import Capacity, Changes
 from peakgate.server.suggest import Advice
 
 DISTRUST = {
@@ -86,8 +86,14 @@ def largest_category(ledger: tuple[LedgerLine, ...]) -> tuple[str, int]:
 
 
 def _card(assessment: Assessment) -> str:
-    name = assessment.capacity.gpu if assessment.capacity is not None else ""
-    return f"the {gigabytes(assessment.usable_bytes)} usable of {name or 'the card'}"
+    return f"the {gigabytes(assessment.usable_bytes)} usable of {card_words(assessment.capacity)}"
+
+
+def card_words(capacity: Capacity | None) -> str:
+    """What the job runs on."""
+    if capacity is None or not capacity.gpu:
+        return "the card"
+    return f"a share of {capacity.gpu}" if capacity.is_part else capacity.gpu
 
 
 def _need(assessment: Assessment) -> str:

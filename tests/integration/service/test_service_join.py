@@ -66,7 +66,8 @@ async def test_what_nobody_was_asked_for_under_is_unknown(service: Any, a_job: A
 async def test_another_replica_joins_what_this_one_was_asked(start_service: StartService, a_job: AJob, database: Database) -> None:
     """And a batch holds names, uids and neither, each with its own."""
     uid = str(uuid.uuid4())
-    async with start_service() as one, start_service() as other:
+    async with start_service() as one, start_service() as running:
+        other: Any = running
         first = await asked_under(one, a_job, uid)
         second = await asked_under(one, a_job, str(uuid.uuid4()))
         await one.core.audit.flush()

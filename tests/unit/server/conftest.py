@@ -27,6 +27,7 @@ class Card:
     gpu: str
     total_bytes: int
     usable_bytes: int
+    is_part: bool = False
 
 
 def predict(job: Job) -> Prediction:

@@ -108,6 +108,16 @@ def test_no_share_is_named_where_none_can_be_asked_for(changes: dict[str, int], 
     """A quarter of the card is one, and each of these is none."""
     job = a_job(**changes)
     assert memory_fraction(job, assessor.assess(job)) == 0, why
+
+
+def test_a_share_is_not_shared_further(a_job: AJob, assessor: Assessor) -> None:
+    """A fraction is one of the whole card, which the job does not have."""
+    job = a_job(memory_bytes=80 * GB)
+    assessment = assessor.assess(job)
+    assert assessment.capacity is not None
+    part = replace(assessment, capacity=replace(assessment.capacity, is_part=True))  # type: ignore[type-var]  # the double is a dataclass
+    assert memory_fraction(job, assessment) > 0
+    assert memory_fraction(job, part) == 0
     assert memory_fraction(a_job(), assessor.assess(a_job())) == 0.25
     several = replace(a_job(), gpu=replace(a_job().gpu, count=2))
     assert memory_fraction(several, assessor.assess(several)) == 0

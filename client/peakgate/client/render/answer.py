@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from peakgate.client.errors import PeakgateError
+from peakgate.client.render.card import card_words
 from peakgate.client.render.suggestions import print_hanging, print_suggestions
 from peakgate.client.render.text import escape
 from peakgate.client.render.units import bar, count, gb, gb_and_gib
@@ -88,7 +89,7 @@ def _peak_rows(answer: PredictResponse) -> Iterable[tuple[str, str, str]]:
     yield "needed", gb_and_gib(peak.required_bytes), "smallest card on which the step completes"
     yield "upper bound", gb_and_gib(peak.bound_bytes), _bound_meaning(answer)
     if answer.capacity.total_bytes:
-        yield "card", gb_and_gib(answer.capacity.usable_bytes), f"usable of {escape(answer.capacity.gpu) or 'the stated card'}"
+        yield "card", gb_and_gib(answer.capacity.usable_bytes), f"usable of {escape(card_words(answer.capacity, 'the stated card'))}"
     yield from _measured_rows(peak)
     if answer.peak_phase:
         yield "peak in", escape(answer.peak_phase), _phase_meaning(answer)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from peakgate.client.errors import InputError
 from peakgate.client.render.answer import verdict_word
+from peakgate.client.render.card import card_words
 from peakgate.client.render.suggestions import changes_text
 from peakgate.client.render.text import escape_html as escape
 from peakgate.client.render.units import gb, gb_and_gib, step_time
@@ -72,7 +73,7 @@ def _peaks(answer: PredictResponse) -> str:
     rows = (
         ("needed", peak.required_bytes, "smallest card on which the step completes"),
         ("upper bound", peak.bound_bytes, f"holds in {peak.coverage:.0%} of jobs"),
-        ("card", answer.capacity.usable_bytes, f"usable of {answer.capacity.gpu or 'the stated card'}"),
+        ("card", answer.capacity.usable_bytes, f"usable of {card_words(answer.capacity, 'the stated card')}"),
         ("allocated", peak.allocated_bytes, "torch.cuda.max_memory_allocated"),
         ("reserved", peak.reserved_bytes, "torch.cuda.max_memory_reserved"),
         ("on the device", peak.device_bytes, "nvidia-smi"),

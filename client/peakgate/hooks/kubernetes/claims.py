@@ -129,7 +129,9 @@ def _of_device(attributes: Mapping[str, object], capacity: Mapping[str, str]) ->
         str(attributes.get("profile", "")),
     )
     names = gpus_named(product)
-    name = names[0] if len(names) == 1 and not profile else ""
+    name = names[0] if len(names) == 1 else ""
+    if name and profile:
+        name = f"{name.partition('/')[0]}/{profile.removesuffix('+me')}"
     if not size and not name:
         return None
     on = f"{product}/{profile}" if profile else product

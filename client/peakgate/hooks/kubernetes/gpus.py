@@ -56,30 +56,36 @@ def _claimed(claimed: Claimed, facts: Facts) -> Cards:
 
 
 def _shares(share: Share, request: Request, selection: Selection, facts: Facts) -> Cards:
-    """Judged against the part: others have the rest."""
-    count = share.count or request.count
-    if share.memory_bytes:
-        on, said = f"a share of a GPU ({share.source})", share.source if share.count else request.source
-        size = share.memory_bytes
-        return Cards(
-            candidates=(Candidate(memory_bytes=size, count=count, is_part=True, on=on, memory_source=share.source, count_source=said),)
-        )
-    whole = _whole(replace(request, count=count), selection, facts)
+    """Judged against the part: others have the rest. Of which card it is a part matters as well: for its context and what its driver
+    keeps, and for its kernels."""
+    request = replace(request, count=share.count or request.count)
+    whole = _whole(request, selection, facts)
     parts = [_part(each, share, facts) for each in whole.candidates]
-    known = [replace(each, count=count) for each in parts if each is not None]
+    known = [each for each in parts if each is not None]
+    if share.memory_bytes:  # the same on every card, and none is too small that the pod can get
+        return Cards(candidates=ordered(known, facts) if known and whole.is_complete else (_unnamed(share, request),))
     if len(known) != len(parts):
         return Cards(doubt=f"the memory of a card is not known of which it gets a part ({share.source})")
     return replace(whole, candidates=ordered(known, facts))
 
 
 def _part(card: Candidate, share: Share, facts: Facts) -> Candidate | None:
+    """None where the card's memory is not known, or is less than the part."""
     total = card.memory_bytes or facts.catalogue.get(card.gpu, 0)
-    if not total:
+    size = share.memory_bytes or total * share.ratio.numerator // share.ratio.denominator
+    if not total or size > total:
         return None
-    size = total * share.ratio.numerator // share.ratio.denominator
-    source = f"{share.source} of {card.memory_source}"
+    source = share.source if share.memory_bytes else f"{share.source} of {card.memory_source}"
     on, said = f"{share.source} of {card.name}", share.source if share.count else card.count_source
-    return replace(card, gpu="", memory_bytes=size, is_part=True, on=on, memory_source=source, count_source=said)
+    return replace(card, memory_bytes=size, is_part=True, on=on, memory_source=source, count_source=said)
+
+
+def _unnamed(share: Share, request: Request) -> Candidate:
+    """So many bytes of whichever card."""
+    on, said = f"a share of a GPU ({share.source})", share.source if share.count else request.source
+    return Candidate(
+        memory_bytes=share.memory_bytes, count=request.count, is_part=True, on=on, memory_source=share.source, count_source=said
+    )
 
 
 def _whole(request: Request, selection: Selection, facts: Facts) -> Cards:
@@ -161,4 +167,10 @@ def ordered(cards: Iterable[Candidate], facts: Facts) -> tuple[Candidate, ...]:
     def size(card: Candidate) -> tuple[int, str]:
         return card.memory_bytes or facts.catalogue.get(card.gpu, 0), card.name
 
-    return tuple(sorted(dict.fromkeys(cards), key=size))
+    return tuple(sorted(dict.fromkeys(_known(each, facts) for each in cards), key=size))
+
+
+def _known(card: Candidate, facts: Facts) -> Candidate:
+    """A slice that the catalogue does not hold, and whose memory is told, has the name of its card."""
+    is_known = "/" not in card.gpu or not card.memory_bytes or card.gpu in facts.catalogue
+    return card if is_known else replace(card, gpu=card.gpu.partition("/")[0])

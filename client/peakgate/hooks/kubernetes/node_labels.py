@@ -79,7 +79,7 @@ def _slice(labels: Mapping[str, str], named: tuple[str, str] | None, profile: st
         return None
     name = named[1] if named is not None and "/" not in named[1] else ""
     source = f"{label}={labels[label]}" if size else f"the profile {profile} of {name}"
-    gpu = f"{name}/{profile.removesuffix('+me')}" if name and not size else ""
+    gpu = f"{name}/{profile.removesuffix('+me')}" if name else ""
     picked = ((label, labels[label]),) if size else ((named[0], labels[named[0]]),) if named is not None else ()
     return Candidate(gpu=gpu, memory_bytes=size, on=f"{name or 'a card'}/{profile}", labels=picked, memory_source=source)
 
@@ -93,7 +93,7 @@ def _shared(card: Candidate, labels: Mapping[str, str]) -> Candidate:
         return card
     if strategy == MPS and clients > 1 and card.memory_bytes:
         size, source = card.memory_bytes // clients, f"{card.memory_source} / {clients} clients of MPS"
-        return replace(card, gpu="", memory_bytes=size, is_part=True, on=card.name, memory_source=source)
+        return replace(card, memory_bytes=size, is_part=True, on=card.name, memory_source=source)
     return replace(card, is_shared=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.hooks.kubernetes.pods import a_pod
-from tests.unit.hooks.kubernetes.test_gpus import told
+from tests.unit.hooks.kubernetes.test_gpus import CATALOGUE, told
 
 from peakgate.hooks.kubernetes.facts import Facts, devices_of
 from peakgate.hooks.kubernetes.gpus import cards_of
@@ -57,15 +57,15 @@ SLICES = [
     [
         (a_request(count=4), [("a100-80gb", 81920, 4)]),
         ({"name": "g", "exactly": a_request(count=2)}, [("a100-80gb", 81920, 2)]),
-        (a_request(kind="mig.nvidia.com"), [("", 9856, 1)]),
+        (a_request(kind="mig.nvidia.com"), [("a100-40gb/2g.10gb", 9856, 1)]),
         (a_request(f"{CAPACITY}.compareTo(quantity('40Gi')) >= 0"), [("a100-80gb", 81920, 1)]),
-        (a_request("device.attributes['gpu.nvidia.com'].type == 'mig'", kind="any.example.com"), [("", 9856, 1)]),
+        (a_request("device.attributes['gpu.nvidia.com'].type == 'mig'", kind="any.example.com"), [("a100-40gb/2g.10gb", 9856, 1)]),
         (a_request("device.attributes['gpu.nvidia.com'].productName.matches('A100')"), [("a100-80gb", 81920, 1)]),
     ],
 )
 def test_published_devices_are_the_candidates(request_: dict[str, object], want: list[tuple[str, int, int]]) -> None:
     """Count from the template, memory from the device's capacity, both forms of the API."""
-    assert told(cards_of(PODS, Facts(claims={"c": a_claim(request_)}, devices=devices_of(SLICES)))) == want
+    assert told(cards_of(PODS, Facts(claims={"c": a_claim(request_)}, devices=devices_of(SLICES), catalogue=CATALOGUE))) == want
 
 
 @pytest.mark.parametrize(

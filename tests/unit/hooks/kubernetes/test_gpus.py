@@ -80,18 +80,20 @@ def test_containers_side_by_side_add_up_and_those_before_do_not() -> None:
 @pytest.mark.parametrize(
     ("resource", "labels", "want"),
     [
-        ("nvidia.com/mig-3g.20gb", MIG_MIXED, [("", 20096, 1)]),
+        ("nvidia.com/mig-3g.20gb", MIG_MIXED, [("a100-40gb/3g.20gb", 20096, 1)]),
+        ("nvidia.com/mig-2g.20gb", {PRODUCT: "A100-SXM4-40GB", "nvidia.com/mig-2g.20gb.memory": "19968"}, [("a100-40gb", 19968, 1)]),
         ("nvidia.com/mig-1g.5gb", {PRODUCT: "A100-SXM4-40GB"}, [("a100-40gb/1g.5gb", 0, 1)]),
         ("nvidia.com/mig-1g.5gb.me", {PRODUCT: "A100-SXM4-40GB"}, [("a100-40gb/1g.5gb", 0, 1)]),
         (GPU, MIG_SINGLE, [("a100-40gb/1g.5gb", 5120, 1)]),
-        (GPU, MPS, [("", 14377, 1)]),
-        ("nvidia.com/gpu.shared", MPS, [("", 14377, 1)]),
+        (GPU, MPS, [("h200-141gb", 14377, 1)]),
+        ("nvidia.com/gpu.shared", MPS, [("h200-141gb", 14377, 1)]),
         ("nvidia.com/gpu.shared", H100, [("h100-80gb", 81559, 1)]),
     ],
 )
 def test_slices_and_shared_resources(resource: str, labels: dict[str, str], want: list[tuple[str, int, int]]) -> None:
-    """A slice has its own label, a client of MPS its equal part; a renamed resource that nothing bounds is shared."""
-    cards = cards_of(a_pod({resource: 1}), Facts(nodes=[a_node(labels, **{resource: "8"})]))
+    """A slice has its own label, a client of MPS its equal part; a renamed resource that nothing bounds is shared. A slice that the
+    catalogue does not hold has its card's name, by which its context and its kernels are known."""
+    cards = cards_of(a_pod({resource: 1}), Facts(nodes=[a_node(labels, **{resource: "8"})], catalogue=CATALOGUE))
     assert told(cards) == want
     assert cards.candidates[0].is_shared is (labels is H100)
 
@@ -105,14 +107,14 @@ def test_time_slices_are_no_promise() -> None:
 @pytest.mark.parametrize(
     ("limits", "annotations", "want"),
     [
-        ({}, {"gpu-memory": "2000"}, [("", 2000, 1)]),
-        ({}, {"gpu-fraction": "0.5"}, [("", 40779, 1)]),
-        ({}, {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, [("", 40779, 2)]),
-        ({GPU: 2, "nvidia.com/gpumem": "3000"}, {}, [("", 3000, 2)]),
-        ({GPU: 1, "nvidia.com/gpumem-percentage": "25"}, {}, [("", 20389, 1)]),
+        ({}, {"gpu-memory": "2000"}, [("h100-80gb", 2000, 1)]),
+        ({}, {"gpu-fraction": "0.5"}, [("h100-80gb", 40779, 1)]),
+        ({}, {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, [("h100-80gb", 40779, 2)]),
+        ({GPU: 2, "nvidia.com/gpumem": "3000"}, {}, [("h100-80gb", 3000, 2)]),
+        ({GPU: 1, "nvidia.com/gpumem-percentage": "25"}, {}, [("h100-80gb", 20389, 1)]),
         ({GPU: 1, "nvidia.com/gpumem-percentage": "100"}, {}, [("h100-80gb", 81559, 1)]),
-        ({"volcano.sh/vgpu-number": 2, "volcano.sh/vgpu-memory": "8000"}, {}, [("", 8000, 2)]),
-        ({"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory-percentage": "50"}, {}, [("", 40779, 1)]),
+        ({"volcano.sh/vgpu-number": 2, "volcano.sh/vgpu-memory": "8000"}, {}, [("h100-80gb", 8000, 2)]),
+        ({"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory-percentage": "50"}, {}, [("h100-80gb", 40779, 1)]),
     ],
 )
 def test_a_share_is_judged_by_itself(limits: dict[str, object], annotations: dict[str, str], want: list[tuple[str, int, int]]) -> None:
@@ -121,10 +123,28 @@ def test_a_share_is_judged_by_itself(limits: dict[str, object], annotations: dic
     assert told(cards_of(a_pod(limits, annotations=annotations), facts)) == want
 
 
+@pytest.mark.parametrize(
+    ("labels", "may_join", "want"),
+    [
+        ([H100, T4], False, [("h100-80gb", 40000)]),
+        ([T4], False, [("", 40000)]),
+        ([{"pool": "odd"}], False, [("", 40000)]),
+        ([H100], True, [("", 40000)]),
+    ],
+    ids=["of the card that holds it", "of none that is known", "no card is known", "another card may come"],
+)
+def test_so_many_bytes_are_of_a_card_that_holds_them(labels: list[dict[str, str]], may_join: bool, want: list[tuple[str, int]]) -> None:
+    """They are the same on every card, so they are known in any case; the card is named where no other one can be."""
+    facts = Facts(nodes=[a_node(each) for each in labels], nodes_may_join=may_join)
+    cards = cards_of(a_pod({GPU: 1, "nvidia.com/gpumem": "40000"}), facts)
+    assert [(gpu, mebibytes) for gpu, mebibytes, _ in told(cards)] == want
+    assert (cards.is_complete, cards.candidates[0].is_part) == (True, True)
+
+
 def test_a_part_of_a_card_that_is_only_named_needs_the_catalogue() -> None:
     """Half of an H100: with the catalogue its bytes, without it a doubt."""
     pods = a_pod(annotations={"gpu-fraction": "0.5"}, selector={PRODUCT: "NVIDIA-H100-80GB-HBM3"})
-    assert told(cards_of(pods, Facts(catalogue=CATALOGUE))) == [("", 40779, 1)]
+    assert told(cards_of(pods, Facts(catalogue=CATALOGUE))) == [("h100-80gb", 40779, 1)]
     assert "annotation gpu-fraction=0.5" in cards_of(pods, Facts()).doubt
 
 

@@ -19,7 +19,7 @@ PRODUCT, MEMORY, TYPE = "nvidia.com/gpu.product", "nvidia.com/gpu.memory", "node
         (V100_N, "v100-16gb", 16384, False),
         (MIG_SINGLE, "a100-40gb/1g.5gb", 5120, False),
         (TIME_SLICED, "", 16380, True),
-        (MPS, "", 14377, False),
+        (MPS, "h200-141gb", 14377, False),
         (G5_OLD_TIME_SLICED, "a10g-24gb", 23028, True),
         ({PRODUCT: EIDF[0]}, "a100-80gb", 0, False),
         ({PRODUCT: EIDF[1]}, "a100-40gb", 0, False),
@@ -69,7 +69,8 @@ def test_labels_that_tell_nothing_mean_no_card(labels: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "want_gpu", "want_mib"), [("3g.20gb", "", 20096), ("2g.10gb", "", 9984), ("1g.5gb", "a100-40gb/1g.5gb", 0)]
+    ("profile", "want_gpu", "want_mib"),
+    [("3g.20gb", "a100-40gb/3g.20gb", 20096), ("2g.10gb", "a100-40gb/2g.10gb", 9984), ("1g.5gb", "a100-40gb/1g.5gb", 0)],
 )
 def test_a_slice_of_the_strategy_mixed_has_its_own_label(profile: str, want_gpu: str, want_mib: int) -> None:
     """The label of the slice wins over its nominal name; without one the profile of the node's card counts."""

@@ -11,6 +11,7 @@ import pytest
 from tests.admission_reviews import FITS, H100, MODES, SPEC, T4, TOO_LARGE, a_container, a_review, a_template, a_workload
 
 from peakgate.hooks.kubernetes.admission import Object
+from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.review import NoCluster, Reviewer
 
 PRODUCT = "device.attributes['gpu.nvidia.com'].productName == 'Tesla T4'"
@@ -86,3 +87,14 @@ async def test_pods_on_different_cards(reviewer: Reviewer, job: Mapping[str, Any
     assert (response["auditAnnotations"]["verdict"], response["allowed"]) == (want, want != "reject")
     if want == "undecided":
         assert "fits on NVIDIA-H100-80GB-HBM3 and not for sure on Tesla-T4, and its pods run on both" in response["warnings"][0]
+
+
+async def test_a_share_is_told_with_its_card(reviewer: Reviewer) -> None:
+    """Half an H100 has the kernels and the context of one, and is not called a whole one, neither here nor in what is stored of it."""
+    reviewer.facts = lambda: Facts(catalogue={"h100-80gb": 81559 << 20})
+    template = a_template(annotations={SPEC: json.dumps(LARGE), "gpu-fraction": "0.5"}, container=a_container(gpus=0))
+    review = a_review(a_workload(template=template), namespace=MODES["enforce"])
+    response = json.loads(await reviewer.validate(json.dumps(review).encode()))["response"]
+    assert (response["allowed"], response["auditAnnotations"]["gpu"]) == (False, "h100-80gb")
+    assert "a share of h100-80gb has 42." in response["status"]["message"]
+    assert "usable of a share of h100-80gb" in response["auditAnnotations"]["reason"]
