@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import uuid
 
@@ -30,3 +31,18 @@ def test_the_uid_of_a_job_leads_its_peaks_to_its_prediction(webhook: RunningWebh
         assert (observation.job, observation.observed_bytes) == (pod, predicted.peak.device_bytes)
     (explained,) = peakgate("explain", uid, "--server", service.target, "--output", "jsonl").objects
     assert explained["prediction"] == name
+
+
+def test_pods_that_name_the_uid_are_joined_under_the_mutating_webhook_too(webhook: RunningWebhook, service: Program) -> None:
+    """It names another prediction, before the object has a uid: the agent's word on the pods holds."""
+    uid = str(uuid.uuid4())
+    job = stating("Job", FITS, metadata={"uid": uid})
+    mutated = webhook.ask(json.dumps(a_review(job)).encode(), path="/mutate?timeout=3s")
+    named = json.loads(base64.b64decode(mutated["patch"]))[0]["value"]["peakgate.io/prediction"]
+    job["metadata"]["annotations"] = {"peakgate.io/prediction": named}
+    field = {"fieldPath": "metadata.labels['batch.kubernetes.io/controller-uid']"}
+    job["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "PEAKGATE_PREDICTION", "valueFrom": {"fieldRef": field}}]
+    response = webhook.ask(json.dumps(a_review(job)).encode())
+    with connect(service.target, predict_timeout_seconds=10.0) as client:
+        found = client.get_prediction(uid).prediction.prediction
+    assert found == response["auditAnnotations"]["prediction"] != named

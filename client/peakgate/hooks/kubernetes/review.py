@@ -15,6 +15,7 @@ from peakgate.hooks.change import change_of
 from peakgate.hooks.kubernetes.admission import Admission, Answer, Object, parse_review, response_of
 from peakgate.hooks.kubernetes.candidates import Cards
 from peakgate.hooks.kubernetes.facts import Facts, with_devices
+from peakgate.hooks.kubernetes.joining import joins_by_uid
 from peakgate.hooks.kubernetes.judging import Asked, Judged, Jury
 from peakgate.hooks.kubernetes.metrics import WebhookMetrics
 from peakgate.hooks.kubernetes.mutating import patch_of
@@ -160,7 +161,7 @@ class Reviewer:
             request_id=request_id,
             user=admission.user,
             try_reason=admission.annotation(TRY) if is_tried else "",
-            named=admission.annotation(PREDICTION),
+            named="" if joins_by_uid(admission.object) else admission.annotation(PREDICTION),
             may_judge_here=self.rules().judge_without_service,
         )
         return await self.jury.judge(asked, is_advised=is_tried and mode in TOLD)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
+from peakgate.client.render.card import card_words
 from peakgate.client.render.suggestions import assignments
 from peakgate.client.render.text import visible
 from peakgate.client.render.units import gb
@@ -111,4 +112,4 @@ def _too_large(answer: PredictResponse) -> str:
 
 
 def _fits(answer: PredictResponse) -> str:
-    return f"fits: a GPU needs {gb(answer.peak.bound_bytes)} of {gb(answer.capacity.usable_bytes)}"
+    return f"fits: a GPU needs {gb(answer.peak.bound_bytes)} of {gb(answer.capacity.usable_bytes)} of {card_words(answer.capacity)}"
