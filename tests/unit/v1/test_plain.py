@@ -22,7 +22,7 @@ def test_defaults_are_kept() -> None:
     """Every key of the contract is there, also in an empty answer; a message that is not set has its defaults, but for a try."""
     answer = answer_to_dict(PredictResponse())
     assert set(answer) == {field.name for field in PredictResponse.DESCRIPTOR.fields} - {"try_anyway"}
-    assert answer["capacity"] == {"gpu": "", "total_bytes": 0, "usable_bytes": 0}
+    assert answer["capacity"] == {"gpu": "", "total_bytes": 0, "usable_bytes": 0, "is_part": False}
     assert answer["ledger"] == []
     assert answer["oom_phase"] == ""
 
