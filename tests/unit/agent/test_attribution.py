@@ -45,6 +45,14 @@ def test_the_control_group_gives_the_job_and_the_environment_the_prediction(node
     assert node.owner() == Owner(cluster="alpha", job="402", restart=2, prediction="predictions/p1", uid=1001)
 
 
+def test_the_uid_of_a_workload_names_its_prediction(node: Node) -> None:
+    """On a pod of Kubernetes no name is known; the job is the pod, and whose uid it is the service finds out."""
+    uid, pod = "6f1a3a0e-9d0c-4e0b-8f6e-6b1d8c1f7a55", "0b7c7a1e-52a6-4c0e-9a4e-2c1f6d1f3b11"
+    cgroup = f"0::/kubepods.slice/kubepods-pod{pod.replace('-', '_')}.slice/cri-containerd-{64 * 'a'}.scope"
+    node.proc.add(7, cgroup=cgroup, environment={"PEAKGATE_PREDICTION": uid})
+    assert node.owner() == Owner(cluster="alpha", job=pod, prediction=uid, uid=1000)
+
+
 def test_what_export_leaves_a_batch_job_names_its_prediction(node: Node) -> None:
     """Slurm hands variables of its own on under --export=NONE; the plain name wins, for a gate wrote it last."""
     left = {"SLURM_PEAKGATE_PREDICTION": "predictions/p1"}

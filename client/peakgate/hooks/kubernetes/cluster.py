@@ -69,7 +69,7 @@ class ApiCluster:
         if (runtime := _runtime(workload)) is not None:
             kind, name = runtime
             place = "" if kind.startswith("Cluster") else namespace
-            calls.append(self._one(("runtime", place, name), _call(self.api.runtime, place, kind, name)))
+            calls.append(self._runtime(place, kind, name, namespace))
         return [each for found in await self._all(calls) for each in found]
 
     async def modes_of(self, namespace: str) -> Sequence[str]:
@@ -78,6 +78,12 @@ class ApiCluster:
             return ()
         found = await self._all([self._one(("namespace", namespace), _call(self.api.namespace, namespace))])
         return [text(mapping(mapping(each.get("metadata")).get("labels")).get(MODE)) for one in found for each in one]
+
+    async def _runtime(self, place: str, kind: str, name: str, namespace: str) -> tuple[Object, ...]:
+        """A training runtime, and the claims of its pods, which are made where the workload is."""
+        found = await self._one(("runtime", place, name), _call(self.api.runtime, place, kind, name))
+        claims = await asyncio.gather(*(self._claim(namespace, *each) for runtime in found for each in _claims(runtime)))
+        return (*found, *(each for one in claims for each in one))
 
     async def _claim(self, namespace: str, kind: str, name: str) -> tuple[Object, ...]:
         """A claim, and the classes that it names."""

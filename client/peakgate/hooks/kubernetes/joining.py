@@ -1,8 +1,8 @@
 """How the pods of a workload name their prediction to the agent of their node. Pure.
 
-A pod of a Job has the Job's uid as a label (k8s.io/api/batch/v1 types.go, ControllerUidLabel; the older name has no prefix), one of a JobSet
-that one's as well (jobset api/jobset/v1alpha2/jobset_types.go, JobSetUIDKey). The training operator, KubeRay and Volcano label pods with
-names only.
+A pod of a Job has the Job's uid as a label (k8s.io/api/batch/v1 types.go, ControllerUidLabel; the older name has no prefix), one of a
+JobSet that one's as well (jobset api/jobset/v1alpha2/jobset_types.go, JobSetUIDKey). The training operator, KubeRay and Volcano label pods
+with names only.
 """
 
 from __future__ import annotations

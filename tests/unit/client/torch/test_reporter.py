@@ -238,14 +238,15 @@ def test_an_old_torch_that_cannot_name_the_gpu_leaves_it_open(inbox: Inbox) -> N
     assert inbox.reports()[-1].gpu_uuid == ""
 
 
-def test_settings_of_the_environment_are_reported(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The prediction that the submission stamped on the job, and how the allocator was set up."""
-    monkeypatch.setenv("PEAKGATE_PREDICTION", "predictions/p1")
+@pytest.mark.parametrize("name", ["predictions/p1", "6f1a3a0e-9d0c-4e0b-8f6e-6b1d8c1f7a55"])
+def test_settings_of_the_environment_are_reported(inbox: Inbox, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The prediction that the submission stamped on the job, or the uid on its pod, and how the allocator was set up."""
+    monkeypatch.setenv("PEAKGATE_PREDICTION", name)
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     training = Training(inbox)
     training.step()
     report = inbox.reports()[-1]
-    assert (report.prediction, report.conf) == ("predictions/p1", "expandable_segments:True")
+    assert (report.prediction, report.conf) == (name, "expandable_segments:True")
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")  # Python 3.12 warns of what is tried here

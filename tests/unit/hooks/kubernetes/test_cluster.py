@@ -54,6 +54,7 @@ class FakeApi:
 
     seconds: float = 0.0
     asked: list[tuple[str, ...]] = field(default_factory=list)
+    found_runtime: Object = field(default_factory=lambda: RUNTIME)
 
     def config_map(self, namespace: str, name: str) -> Object | None:
         """One of core/v1."""
@@ -61,7 +62,7 @@ class FakeApi:
 
     def runtime(self, namespace: str, kind: str, name: str) -> Object | None:
         """One of trainer.kubeflow.org."""
-        return self._found(RUNTIME if name == "torch" else None, namespace, kind, name)
+        return self._found(self.found_runtime if name == "torch" else None, namespace, kind, name)
 
     def claim(self, namespace: str, kind: str, name: str) -> Object | None:
         """One of resource.k8s.io."""
@@ -172,3 +173,13 @@ async def test_claims_are_read_with_the_classes_that_they_name(executor: Executo
     job["spec"]["template"]["spec"]["resourceClaims"].pop()
     cards = cards_of_workload(read_object(admission(job), beside).pods, with_devices(Facts(), "team-a", read.devices))
     assert ([each.gpu for each in cards.candidates], cards.gpus, cards.doubt) == (["h100-80gb"], 4, "")
+
+
+async def test_the_claims_of_a_runtime_are_read_where_the_job_is(executor: Executor) -> None:
+    """A runtime of the cluster has no namespace, the claims that its pods name have the TrainJob's."""
+    api = FakeApi()
+    node = {"spec": {"containers": [a_container(gpus=0)], "resourceClaims": [{"name": "g", "resourceClaimTemplateName": "gpus"}]}}
+    api.found_runtime = RUNTIME | {"spec": {"template": {"spec": {"replicatedJobs": [{"template": {"spec": {"template": node}}}]}}}}
+    beside = await cluster(api, executor).named_by(a_workload("TrainJob"))
+    assert [each["kind"] for each in beside] == ["ClusterTrainingRuntime", "ResourceClaimTemplate", "DeviceClass"]
+    assert ("team-a", "ResourceClaimTemplate", "gpus") in api.asked
