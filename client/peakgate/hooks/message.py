@@ -19,6 +19,9 @@ from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 
 MARK = "peakgate: "
 WIDTH, MOST_LINES = 120, 3
+SHORTEST_CARD = 16
+"""Of a card's name that has no room, before other words give way: `a100-80gb/3g.40g`."""
+
 _ASCII = {"\N{NO-BREAK SPACE}": " ", "×": "x", "…": "...", "–": "-", "—": "-", "→": "->", "’": "'", "²": "2", "³": "3"}
 REFUSED, SUBMITTED = "refused", "submitted all the same"
 
@@ -86,8 +89,21 @@ def _too_large(answer: PredictResponse) -> str:
     name = category[1] if category else max(sizes, key=lambda each: sizes[each], default="")
     share = f" {gb(sizes[name])}" if name in sizes else ""
     where = f" at the peak in {answer.peak_phase}" if answer.peak_phase else ""
-    card = answer.capacity.gpu or "the card"
-    return f"{_words(name)}{share}{where}: a GPU needs {gb(need)}, {card} has {gb(have)}, {gb(need - have)} too few"
+    before, behind = f": a GPU needs {gb(need)}, ", f" has {gb(have)}, {gb(need - have)} too few"
+    card = ascii_of(answer.capacity.gpu) or "the card"
+    room = WIDTH - len(MARK) - len(before) - len(behind) - len(_words(name) + share)
+    if len(where) + min(len(card), SHORTEST_CARD) > room:
+        where = ""
+    return f"{_words(name)}{share}{where}{before}{_shortened(card, room - len(where))}{behind}"
+
+
+def _shortened(name: str, room: int) -> str:
+    """Both ends of a name: the card's, and the slice's."""
+    room = max(room, SHORTEST_CARD)
+    if len(name) <= room:
+        return name
+    tail = (room - 3) // 2
+    return f"{name[: room - 3 - tail]}...{name[-tail:]}"
 
 
 def _change(answer: PredictResponse, told: Told) -> str:
