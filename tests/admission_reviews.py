@@ -315,7 +315,8 @@ def _by_update() -> Iterator[Case]:
     yield Case(name="suspended", review=updated(large, large, suspend=True), outcome="skipped")
     asleep = {**large, "spec": {**large["spec"], "suspend": True}}
     yield Case(name="resumed", review=updated(asleep, large, suspend=False), outcome="skipped")
-    yield Case(name="resumed and grown", review=updated({**small, "spec": {**small["spec"], "suspend": True}}, large), outcome="denied", verdict="reject", says="too few")
+    waking = updated({**small, "spec": {**small["spec"], "suspend": True}}, large)
+    yield Case(name="resumed and grown", review=waking, outcome="denied", verdict="reject", says="too few")
     labelled = {**large, "metadata": {**large["metadata"], "labels": {"a": "b"}}}
     yield Case(name="another label", review=updated(large, labelled), outcome="skipped")
     named = copy.deepcopy(large)
