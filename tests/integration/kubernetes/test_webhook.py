@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.admission_further import further_cases
 from tests.admission_reviews import FITS, RECORDED, RULES, SPEC, T4, TOO_LARGE, a_review, cases, stating, with_new_uids
 from tests.bench.programs import Program, peakgate_server
 from tests.certificate_swaps import swap
@@ -44,7 +45,7 @@ def test_recorded_reviews_are_answered(webhook: RunningWebhook, path: Path) -> N
 def test_the_table_comes_out_over_the_wire(webhook: RunningWebhook) -> None:
     """Every body of the table, over one connection that stays open as the API server's does."""
     with contextlib.closing(webhook.connection()) as connection:
-        for case in map(with_new_uids, cases()):
+        for case in map(with_new_uids, [*cases(), *further_cases()]):
             connection.request("POST", PATH, case.body, JSON)
             check(case, json.loads(connection.getresponse().read()), may_lack_change=True)
     text = webhook.probe("/metrics")[1]
