@@ -6,12 +6,14 @@ import base64
 import copy
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.admission_reviews import FITS, H100, MODES, SPEC, T4, TOO_LARGE, a_review, a_template, stating
 
 from peakgate.client.connect import connect
+from peakgate.hooks.kubernetes import review as review_module
 from peakgate.hooks.kubernetes.admission import parse_review
 from peakgate.hooks.kubernetes.review import Reviewer
 from peakgate.hooks.kubernetes.workloads import is_new
@@ -113,3 +115,30 @@ async def test_a_job_that_is_warned_hears_that_its_word_does_not_count(reviewer:
     want = "it states gpu.memory_bytes 1000000000000000, and gets Tesla-T4: judged on that"
     assert response["warnings"][-1] == f"peakgate: {want}"
     assert response["auditAnnotations"]["overruled"] == want
+
+
+@pytest.mark.parametrize("is_changed", [True, False])
+async def test_an_update_gets_the_name_of_its_own_prediction(reviewer: Reviewer, *, is_changed: bool) -> None:
+    """In the place of that of the job before; one that changes no job keeps it."""
+    cron_job = stating("CronJob", FITS, product=H100, metadata={"annotations": {PREDICTION: "predictions/before"}})
+    cron_job["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["annotations"][PREDICTION] = "predictions/before"
+    review = changed(cron_job, {**FITS, "precision": {"recipe": "bf16"}} if is_changed else FITS)
+    response = json.loads(await reviewer.mutate(json.dumps(review).encode()))["response"]
+    patch = json.loads(base64.b64decode(response.get("patch", "W10=")))
+    want = ["/metadata/annotations", "/spec/jobTemplate/spec/template/metadata/annotations"] if is_changed else []
+    assert [each["path"] for each in patch] == [f"{path}/peakgate.io~1prediction" for path in want]
+    assert len({each["value"] for each in patch}) == is_changed
+    assert "predictions/before" not in [each["value"] for each in patch]
+
+
+@pytest.mark.parametrize(("breaks", "want"), [(lambda *_: time.sleep(0.5), "nothing"), (lambda *_: 1 // 0, "fault")])
+async def test_what_the_mutating_webhook_cannot_do_it_leaves(
+    reviewer: Reviewer, monkeypatch: pytest.MonkeyPatch, breaks: Callable[..., object], want: str
+) -> None:
+    """Without a word, for the validating one has it; counted."""
+    monkeypatch.setattr(review_module, "read_object", breaks)
+    reviewer.deadline_seconds = 0.1
+    reviewer.tell = lambda *_: None
+    body = json.dumps(a_review(stating("Job", FITS, product=H100))).encode()
+    assert set(json.loads(await reviewer.mutate(body))["response"]) == {"uid", "allowed"}
+    assert reviewer.metrics.registry.get_sample_value("peakgate_webhook_patches_total", {"changed": want}) == 1
