@@ -214,6 +214,7 @@ A, B = "python train.py --x 1", "python train.py --x 2"
         (f"if ! {A}; then {B}; fi", True),
         (f"if {A}; then echo done; else {B}; fi", True),
         (f"if {A}; then echo done; elif {B}; then echo second; fi", True),
+        (f"if {A}; then echo done; elif true; then {B}; fi", True),
         (f"until {A}; do {B}; done", True),
         (f"while ! {A}; do {B}; done", True),
         (f"again() {{ {B}; }}\n{A} || again", True),

@@ -121,20 +121,22 @@ class _Walk(Commands):
         return self.apart(node.body) if node.subshell else self.block(node.body)
 
     def if_(self, node: If) -> str:
-        candidates: list[Block] = []
+        bodies: list[Block] = []
         tried: list[tuple[int, bool, list[Started]]] = []
+        last = node.otherwise
         for test, body in node.arms:
             before = len(self.found)
             status = self.block(test)
             if status == TRUE:
-                return self.chosen([*candidates, body], may_skip=False)
+                last = body
+                break
             if status != FALSE:
-                candidates.append(body)
-                tried.append((len(candidates), is_negated(test), self.found[before:]))
-        last = [node.otherwise] if node.otherwise is not None else []
+                bodies.append(body)
+                tried.append((len(bodies), is_negated(test), self.found[before:]))
+        bodies += [last] if last is not None else []
         if not any(launches for _, _, launches in tried):
-            return self.chosen([*candidates, *last], may_skip=node.otherwise is None)
-        walked = self.branches([*candidates, *last], may_skip=node.otherwise is None)
+            return self.chosen(bodies, may_skip=last is None)
+        walked = self.branches(bodies, may_skip=last is None)
         for place, (behind, fails, launches) in enumerate(tried):
             otherwise = walked[behind - 1 : behind] if fails else [*walked[behind:], *(later for _, _, later in tried[place + 1 :])]
             self.replaceable(launches, [each for body in otherwise for each in body])
