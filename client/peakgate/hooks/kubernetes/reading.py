@@ -61,9 +61,11 @@ def read_object(admission: Admission, beside: Sequence[Object] = ()) -> Read:
         return _more_than_is_read(pods) or _unread(str(error))
     except (FileError, RecursionError, ValueError) as error:
         return Read(problem=f"the object cannot be read: {str(error)[:MOST_PROBLEM]}")
-    if more := _more_than_is_read(pods):
+    more = _more_than_is_read(pods)
+    if more is not None and not reading.own:
         return more
-    return _parsed(_without_lines(reading), LaunchText(reading=reading, files=files), pods, label)
+    read = _parsed(_without_lines(reading), LaunchText(reading=reading, files=files), pods, label)
+    return replace(read, is_partial=read.is_partial or more is not None)
 
 
 def _unread(problem: str) -> Read:
@@ -78,7 +80,7 @@ def _unread(problem: str) -> Read:
 
 
 def _more_than_is_read(pods: Sequence[Pods]) -> Read | None:
-    """Of a pod with more containers than are looked at neither the launch nor the GPUs are known."""
+    """Of a pod with more containers than are looked at neither the launch nor the GPUs are known, unless the submitter says them."""
     if not any(len(members(each.spec, "containers")) > MOST_CONTAINERS for each in pods):
         return None
     return Read(is_unknown=True, problem=f"a pod has more than {MOST_CONTAINERS} containers, which are too many to be read")
