@@ -20,6 +20,9 @@ from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 
 MARK = "peakgate: "
 WIDTH, MOST_LINES = 120, 3
+SHORTEST_CARD = 20
+"""Characters that a card's name keeps; before that the phase gives way."""
+
 _ASCII = {"\N{NO-BREAK SPACE}": " ", "×": "x", "…": "...", "–": "-", "—": "-", "→": "->", "’": "'", "²": "2", "³": "3"}
 REFUSED, SUBMITTED = "refused", "submitted all the same"
 
@@ -86,9 +89,21 @@ def _too_large(answer: PredictResponse) -> str:
     category = re.match(r"(\w+):", answer.reason)
     name = category[1] if category else max(sizes, key=lambda each: sizes[each], default="")
     share = f" {gb(sizes[name])}" if name in sizes else ""
-    where = f" at the peak in {answer.peak_phase}" if answer.peak_phase else ""
-    card = card_words(answer.capacity)
-    return f"{_words(name)}{share}{where}: a GPU needs {gb(need)}, {card} has {gb(have)}, {gb(need - have)} too few"
+    places = (f" at the peak in {answer.peak_phase}", f" in {answer.peak_phase}", "") if answer.peak_phase else ("",)
+    before, behind = f": a GPU needs {gb(need)}, ", f" has {gb(have)}, {gb(need - have)} too few"
+    card = ascii_of(card_words(answer.capacity))
+    room = WIDTH - len(MARK) - len(before) - len(behind) - len(_words(name) + share)
+    where = next((each for each in places if len(each) + min(len(card), SHORTEST_CARD) <= room), "")
+    return f"{_words(name)}{share}{where}{before}{_shortened(card, room - len(where))}{behind}"
+
+
+def _shortened(name: str, room: int) -> str:
+    """Both ends of a name: the card's, and the slice's."""
+    room = max(room, SHORTEST_CARD)
+    if len(name) <= room:
+        return name
+    tail = 2 * (room - 3) // 3
+    return f"{name[: room - 3 - tail]}...{name[-tail:]}"
 
 
 def _change(answer: PredictResponse, told: Told) -> str:
