@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peakgate.v1.prediction_pb2 import Verdict
 
@@ -64,11 +64,12 @@ class Cards:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
     """What holds for the pod whichever of its candidates it gets. `shown`: the candidate whose answer to show; `reason`: what is not in
-    that answer."""
+    that answer; `is_mixed`: its pods run on several of them, and no answer for one of them is the answer for all."""
 
     verdict: Verdict.ValueType
     shown: Candidate | None = None
     reason: str = ""
+    is_mixed: bool = False
 
 
 def concluded(cards: Cards, verdicts: Sequence[Verdict.ValueType]) -> Conclusion:
@@ -77,6 +78,10 @@ def concluded(cards: Cards, verdicts: Sequence[Verdict.ValueType]) -> Conclusion
     The same holds where its pods run on several at once (`is_mixed`), though one card that is too small ends the whole job: which of its
     ranks needs the most, and on which card it runs, is not known. It is on one of them, so where none fits the job does not either.
     """
+    return replace(_concluded(cards, verdicts), is_mixed=cards.is_mixed)
+
+
+def _concluded(cards: Cards, verdicts: Sequence[Verdict.ValueType]) -> Conclusion:
     if not cards.candidates:
         return Conclusion(verdict=Verdict.VERDICT_UNDECIDED, reason=cards.doubt or "no GPU is asked for")
     told = [(each, _for_sure(each, verdict)) for each, verdict in zip(cards.candidates, verdicts, strict=True)]

@@ -47,7 +47,7 @@ def patch_of(workload: Object, judged: Judged, facts: Facts) -> list[Object]:
         by_pointer = {each.pointer: each.pod for each in templates} | {"": workload}
         for pointer in holders:
             operations += _annotated(by_pointer[pointer], pointer, answer.prediction)
-    least = least_mebibytes(answer) if _is_sure(answer) and workload.get("kind") != CHANGED_LATER else 0
+    least = least_mebibytes(answer) if _is_sure(judged, answer) and workload.get("kind") != CHANGED_LATER else 0
     if least:
         for each in templates:
             operations += _placed(each, least) if is_labelled_wherever(each.pod, facts) else []
@@ -61,9 +61,13 @@ def changed_by(patch: Sequence[Object]) -> str:
     return ANNOTATION if patch else NOTHING
 
 
-def _is_sure(answer: PredictResponse) -> bool:
+def _is_sure(judged: Judged, answer: PredictResponse) -> bool:
     """Whether the bound keeps the job from no card that it may fit: it fits the one that was looked at, or none was. What does not fit, or
-    may fit by what it leaves open, would wait for ever for a node: a refusal that no mode asked for and no try or override lifts."""
+    may fit by what it leaves open, would wait for ever for a node: a refusal that no mode asked for and no try or override lifts. So would
+    those of its pods that run on another card than the one that it fits."""
+    found = judged.conclusion
+    if found is not None and found.is_mixed and found.verdict != Verdict.VERDICT_ADMIT:
+        return False
     return answer.verdict == Verdict.VERDICT_ADMIT or not answer.capacity.usable_bytes
 
 

@@ -32,7 +32,7 @@ def together(podsets: Sequence[PodSet], facts: Facts) -> Cards:
         return Cards()
     unknown = next((each.cards for each in found if not each.cards.candidates), None)
     if unknown is not None:
-        return Cards(doubt=unknown.doubt)
+        return Cards(doubt=unknown.doubt, is_mixed=any(each.cards.candidates for each in found))
     sizes = [(each.cards.candidates[0].count, each.pods) for each in found]
     by_kind: dict[object, Candidate] = {}
     for card in (card for each in found for card in each.cards.candidates):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.admission_reviews import H100, KINDS, T4, a_container, a_template, a_
 from tests.unit.hooks.kubernetes.pods import a_node, a_term
 
 from peakgate.hooks.asking import SERVICE, Judgement
+from peakgate.hooks.kubernetes.candidates import Conclusion
 from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.judging import Judged
 from peakgate.hooks.kubernetes.mutating import (
@@ -199,3 +201,19 @@ def test_every_way_to_meet_the_selection_must_demand_a_label_of_the_same_writer(
 def test_a_patch_without_operations_changes_nothing() -> None:
     """A word of its own in the metrics."""
     assert changed_by(()) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("is_mixed", "verdict", "want"),
+    [
+        (True, Verdict.VERDICT_UNDECIDED, False),
+        (True, Verdict.VERDICT_ADMIT, True),
+        (False, Verdict.VERDICT_UNDECIDED, True),
+    ],
+    ids=["fits one of the cards that its pods run on", "fits all of them", "may get either"],
+)
+def test_pods_on_a_card_that_is_too_small_do_not_wait_for_another(is_mixed: bool, verdict: Verdict.ValueType, want: bool) -> None:
+    """The answer that is shown is that for the larger card: pods that may get it are led there, pods that name a smaller one stay."""
+    workload = a_workload("PyTorchJob")
+    found = replace(judged(), conclusion=Conclusion(verdict=verdict, is_mixed=is_mixed))
+    assert (changed_by(patch_of(workload, found, LABELLED)) == AFFINITY) is want

@@ -63,7 +63,8 @@ def test_a_set_of_no_pods_does_not_count() -> None:
 def test_a_set_of_which_nothing_is_known_leaves_the_job_open() -> None:
     """Its worst rank may run there."""
     found = cards(Master=a_set(T4), Worker=a_set(""))
-    assert (found.candidates, "does not say which GPU it takes" in found.doubt) == ((), True)
+    assert (found.candidates, found.is_mixed, "does not say which GPU it takes" in found.doubt) == ((), True, True)
+    assert not cards(Master=a_set(""), Worker=a_set("")).is_mixed
 
 
 @pytest.mark.parametrize(("may_join", "want"), [(True, False), (False, True)])
