@@ -10,6 +10,9 @@ from tests.bench.programs import Program
 from tests.integration.slurm.cluster import Done, Slurm, job_number
 from tests.integration.slurm.gate import RunningGate, running_gate, use_hook
 from tests.integration.slurm.jobs import BETWEEN, FITS, NO_TRAINING, TOO_LARGE
+from tests.integration.slurm.submit_host import FITS as HOST_FITS
+from tests.integration.slurm.submit_host import TOO_LARGE as HOST_TOO_LARGE
+from tests.integration.slurm.submit_host import submit
 
 ENFORCE = "mode: enforce\n"
 PATIENT = ("--deadline", "5")
@@ -159,6 +162,21 @@ def test_rules_by_partition_and_a_broken_file(slurm: Slurm, gate: RunningGate) -
     assert is_refused(slurm.sbatch(TOO_LARGE, "--gres=gpu:h100:1"))
     assert "gate.yaml: mode: Input should be" in gate.log
     assert "peakgate_gate_files_stale 1.0" in gate.metrics()
+
+
+@pytest.mark.parametrize(("gate_line", "want_lines"), [("gate: true\n", 3), ("", 4)])
+def test_a_submit_host_that_warns_leaves_the_verdict_to_the_gate(
+    slurm: Slurm, gate: RunningGate, service: Program, gate_line: str, want_lines: int
+) -> None:
+    """Three lines at the prompt when its file says that a gate decides, and the job is refused; one line for a job that fits."""
+    settings = slurm.write("submit-beside-a-gate.yaml", f"server: {service.target}\ndeadline_seconds: 30\n{gate_line}")
+    host = {"PEAKGATE_SUBMIT_SETTINGS": str(settings)}
+    done = submit(slurm, "sbatch", slurm.script(f"#SBATCH --gres=gpu:h100:1\n{HOST_TOO_LARGE}"), env=host)
+    assert is_refused(done)
+    assert (done.stderr.count("peakgate: "), done.stderr.count("peakgate: refused")) == (want_lines, 1)
+    assert "peakgate explain" in done.stderr
+    done = submit(slurm, "sbatch", slurm.script(f"#SBATCH --gres=gpu:h100:1\n{HOST_FITS}"), env=host)
+    assert (done.returncode, done.stderr.count("peakgate: ")) == (0, 1)
 
 
 def test_an_operators_word_admits_and_is_written_down(slurm: Slurm, gate: RunningGate) -> None:

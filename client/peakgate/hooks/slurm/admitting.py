@@ -102,7 +102,9 @@ def _within(environment: Mapping[str, str]) -> str:
 def _of(line: CommandLine, judged: Judged, attached: Attached, settings: SubmitSettings, options: Mapping[str, str]) -> Decision:
     answer, rejected = judged.answer, judged.answer.verdict == Verdict.VERDICT_REJECT
     refused = rejected and settings.mode == "enforce" and not attached.override and not answer.try_anyway.granted
-    lines = lines_of(answer, _told(judged, settings, is_refused=refused)) if _is_worth_saying(answer, options) else ()
+    is_silent = settings.gate and not refused  # the gate says it; what is refused here never reaches it
+    is_said = not is_silent and _is_worth_saying(answer, options)
+    lines = lines_of(answer, _told(judged, settings, is_refused=refused)) if is_said else ()
     attached = replace(attached, is_told=bool(lines) and settings.mode != "shadow")
     return Decision(
         words=line.words,

@@ -238,6 +238,21 @@ def test_settings_that_cannot_be_used_are_said_and_hold_nobody_up(host: Host) ->
     assert "'moed' is no setting" in done.lines[0]
 
 
+def test_where_a_gate_decides_only_what_it_cannot_say_is_said(host: Host) -> None:
+    """A verdict is the gate's to tell, so that it is attached as untold; what is refused here, and what could not be read, is said here."""
+    (host.folder / "submit.yaml").write_text("mode: warn\ngate: true\n")
+    settings = {"PEAKGATE_SUBMIT_SETTINGS": str(host.folder / "submit.yaml")}
+    for launch in (FITS, TOO_LARGE):
+        done = host.call("sbatch", host.script(SCRIPT + launch), **settings)
+        assert (done.status, done.lines) == (7, [])
+        assert "told=1" not in done.real["environment"]["PEAKGATE_ATTACHED"].split()
+        assert "PEAKGATE_JOB" in done.real["environment"]
+    done = host.call("sbatch", host.script(SCRIPT + TOO_LARGE), **settings, PEAKGATE_MODE="enforce")
+    assert (done.reached, len(done.lines)) == (False, 3)
+    done = host.call("sbatch", host.script(SCRIPT + "#PEAKGATE batch.micro_batch_size=none\n" + FITS), **settings)
+    assert (done.status, done.lines[0].startswith("peakgate: not checked: ")) == (7, True)
+
+
 def test_an_own_option_that_is_none_is_an_error(host: Host) -> None:
     """A mistyped wish must not be taken for none."""
     done = host.call("sbatch", "--peakgate-tyr=x", "--wrap", "hostname")
