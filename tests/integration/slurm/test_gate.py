@@ -223,15 +223,17 @@ def test_the_hook_leaves_no_error_in_the_controllers_log(slurm: Slurm, gate: Run
 
 
 def test_a_request_for_any_card_is_steered_to_one_that_fits(slurm: Slurm, gate: RunningGate) -> None:
-    """Where the table of cards says so; else the least card that it may get decides."""
+    """Where the table of cards says so. Else it is told that it may get one that is too small; refused only where the table wants that."""
     rows = "\n".join(
         f"  - {{type: {kind}, partitions: [any], gpu: {name}}}"
         for kind, name in {"a100-40": "a100-40gb", "a100-80": "a100-80gb", "h100": "h100-80gb"}.items()
     )
-    for policy, want_refused in (("worst", True), ("pin", False)):
-        (gate.folder / "cards.yaml").write_text(f"untyped: {policy}\ncards:\n{rows}\n")
+    for policy, want_refused in (("", False), ("untyped: worst\n", True), ("untyped: pin\n", False)):
+        (gate.folder / "cards.yaml").write_text(f"{policy}cards:\n{rows}\n")
         done = slurm.sbatch(BETWEEN, "--gres=gpu:1", "--partition=any")
         assert is_refused(done) == want_refused
+        assert ("not a100-40gb, which it may get as well" in done.stderr) == (policy == "")
+        assert ("ask for gpu:a100-80" in done.stderr) == (policy == "")
     (gate.folder / "cards.yaml").unlink()
     assert "asks for a100-80 now" in done.stderr
     assert slurm.job(job_number(done))["TresPerNode"] == "gres:gpu:a100-80:1"

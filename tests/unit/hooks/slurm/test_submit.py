@@ -253,6 +253,19 @@ def test_where_a_gate_decides_only_what_it_cannot_say_is_said(host: Host) -> Non
     assert (done.status, done.lines[0].startswith("peakgate: not checked: ")) == (7, True)
 
 
+def test_who_names_no_type_is_told_of_the_card_that_is_too_small(host: Host) -> None:
+    """By the table of cards of the submit host: not refused for a card that it may not get, whatever the mode."""
+    (host.folder / "cards.yaml").write_text("cards:\n- {type: tiny, memory_bytes: 2000000000}\n- {type: big, gpu: h100-80gb}\n")
+    (host.folder / "submit.yaml").write_text(f"mode: enforce\ncards: {host.folder / 'cards.yaml'}\n")
+    settings = {"PEAKGATE_SUBMIT_SETTINGS": str(host.folder / "submit.yaml")}
+    done = host.call("sbatch", "--gres=gpu:1", host.script(f"#!/bin/bash\n{FITS}"), **settings)
+    assert (done.status, len(done.lines)) == (7, 1)
+    assert done.lines[0].startswith("peakgate: fits h100-80gb, not tiny, which it may get as well: a GPU needs ")
+    assert done.lines[0].endswith("; ask for gpu:big")
+    done = host.call("sbatch", "--gres=gpu:tiny:1", host.script(f"#!/bin/bash\n{FITS}"), **settings)
+    assert (done.status, done.reached, len(done.lines)) == (1, False, 3)
+
+
 def test_an_own_option_that_is_none_is_an_error(host: Host) -> None:
     """A mistyped wish must not be taken for none."""
     done = host.call("sbatch", "--peakgate-tyr=x", "--wrap", "hostname")
