@@ -261,7 +261,7 @@ def test_who_names_no_type_is_told_of_the_card_that_is_too_small(host: Host) -> 
     done = host.call("sbatch", "--gres=gpu:1", host.script(f"#!/bin/bash\n{FITS}"), **settings)
     assert (done.status, len(done.lines)) == (7, 1)
     assert done.lines[0].startswith("peakgate: fits h100-80gb, not tiny, which it may get as well: a GPU needs ")
-    assert done.lines[0].endswith("; ask for gpu:big")
+    assert "; ask for gpu:big" in done.lines[0]
     done = host.call("sbatch", "--gres=gpu:tiny:1", host.script(f"#!/bin/bash\n{FITS}"), **settings)
     assert (done.status, done.reached, len(done.lines)) == (1, False, 3)
 
