@@ -93,7 +93,7 @@ class Versions:
         """Whether another version can be known: the one that was not seen for longest gives way, when that is long ago."""
         if len(self._known) < NAMES:
             return True
-        oldest = min(self._known, key=lambda name: self._known[name].row)
+        oldest = min(self._known, key=lambda name: (self._known[name].row, name))
         if self._rows - self._known[oldest].row < KEPT_ROWS:
             return False
         del self._known[oldest]

@@ -11,7 +11,7 @@ from tests.unit.calibration.builders import GB, a_calibrator, a_history, a_subje
 from peakgate.calibration import Calibrator
 from peakgate.calibration.calibrator import STATE_FORMAT
 from peakgate.calibration.earlier import NAMED_VERSIONS
-from peakgate.calibration.versions import NAMES
+from peakgate.calibration.versions import KEPT_ROWS, NAMES
 
 
 def as_before(calibrator: Calibrator, *names: str) -> dict[str, Any]:
@@ -43,6 +43,22 @@ def test_what_the_table_cannot_hold_is_new_again() -> None:
     again = Calibrator.from_state(as_before(a_calibrator(a_history(20)), *names))
     assert len(again.snapshot().versions) == NAMES
     assert Calibrator.from_state(json.loads(json.dumps(again.state()))).state() == again.state()
+
+
+def test_it_goes_on_alike_after_a_restart() -> None:
+    """None of the versions that were taken over was seen in a row since: which one gives way does not depend on when it was read."""
+    names = [f"torch 2.{index}" for index in range(NAMES)]
+    state = as_before(a_calibrator(a_history(20)), *names)
+    state["nodes"]["framework fsdp"][-1] = names[30:40]
+    goes_on = Calibrator.from_state(state)
+    for row in a_history(KEPT_ROWS, start=100, version="torch 2.63"):
+        goes_on.learn(row)
+    restarted = Calibrator.from_state(json.loads(json.dumps(goes_on.state())))
+    for each in (goes_on, restarted):
+        for row in a_history(40, start=100 + KEPT_ROWS, version="torch 3.0"):
+            each.learn(row)
+    assert goes_on.state() == restarted.state()
+    assert "torch 3.0" in goes_on.snapshot().versions
 
 
 @pytest.mark.parametrize("nodes", [[], {"group g": 3}, {"group g": []}, {"group g": [1.0, 5]}])
