@@ -48,9 +48,7 @@ def test_what_the_table_cannot_hold_is_new_again() -> None:
 def test_it_goes_on_alike_after_a_restart() -> None:
     """None of the versions that were taken over was seen in a row since: which one gives way does not depend on when it was read."""
     names = [f"torch 2.{index}" for index in range(NAMES)]
-    state = as_before(a_calibrator(a_history(20)), *names)
-    state["nodes"]["framework fsdp"][-1] = names[30:40]
-    goes_on = Calibrator.from_state(state)
+    goes_on = Calibrator.from_state(as_before(a_calibrator(a_history(20)), *names))
     for row in a_history(KEPT_ROWS, start=100, version="torch 2.63"):
         goes_on.learn(row)
     restarted = Calibrator.from_state(json.loads(json.dumps(goes_on.state())))
