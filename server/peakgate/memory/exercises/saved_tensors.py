@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from peakgate.memory.checkpoint import Segment
 from peakgate.memory.exercises.lesson import plan_of
+from peakgate.memory.forward import ForwardPass
 from peakgate.memory.job import Job
 from peakgate.memory.kernels import Formula
 from peakgate.memory.library import KERNELS
@@ -14,7 +15,6 @@ from peakgate.memory.machine import ENDS
 from peakgate.memory.meter import Meter, exact
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.step import ForwardPass
 from peakgate.memory.storage import Storage
 from peakgate.memory.tape import Node, Parameter, Tensor
 
