@@ -26,7 +26,7 @@ from peakgate.memory.zero_bubble import waiting_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """Bytes beyond the resident states of `states`; `highs` by phase; `first` the same for the first step of a run."""
+    """Bytes beyond the resident states of `states`; `highs` by phase."""
 
     highs: dict[str, High]
     states: States

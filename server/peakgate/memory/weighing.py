@@ -18,10 +18,12 @@ from peakgate.memory.weights import Weight, weights_of
 
 def weighed(plan: Plan, stage: Stage) -> ForwardPass:
     """A stage after a forward pass without a graph or shards: its weights are known."""
-    step = ForwardPass(replace(plan, checkpointing="none", loss="full", companions=()), stage, Meter(exact, frozenset(WALKED)), each=False)
-    step.machine.tape.recording = False
-    step.head_and_loss(step.forward_layers())
-    return step
+    forward = ForwardPass(
+        replace(plan, checkpointing="none", loss="full", companions=()), stage, Meter(exact, frozenset(WALKED)), each=False
+    )
+    forward.machine.tape.recording = False
+    forward.head_and_loss(forward.forward_layers())
+    return forward
 
 
 @lru_cache(maxsize=512)
@@ -47,11 +49,11 @@ def census(plan: Plan, stage: Stage) -> Census:
 
 
 def _census(plan: Plan, stage: Stage) -> Census:
-    step = weighed(plan, stage)
-    machine = step.machine
+    forward = weighed(plan, stage)
+    machine = forward.machine
     weights = weights_of(machine.parameters, machine.tape.times)
     ends = machine.parameters.get(ENDS, [])
-    layers, experts = by_mesh({kind: machine.parameters[layer] for layer, kind in step.sharding.layer_kind.items()}, plan.degrees)
+    layers, experts = by_mesh({kind: machine.parameters[layer] for layer, kind in forward.sharding.layer_kind.items()}, plan.degrees)
     return Census(
         layers=layers,
         experts=experts,
