@@ -30,12 +30,13 @@ REFUSED, SUBMITTED = "refused", "submitted all the same"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """Beside the answer: `change`, the cheapest one in the job's own syntax (empty: the suggestion's own words); `card`: a type that it may
-    get and that holds it, where it asks for none; `outcome`: what happens
+    get and that holds it, where it asks for none; `too_small`: a card that it may get as well and that does not; `outcome`: what happens
     now, in words; `unserved`: why the answer is not the service's; `try_with`: how to try a rejected job all the same; `is_brief`: no
     change was looked for yet."""
 
     change: str = ""
     card: str = ""
+    too_small: str = ""
     outcome: str = ""
     unserved: str = ""
     try_with: str = ""
@@ -137,7 +138,11 @@ def _rest(answer: PredictResponse, told: Told) -> str:
 
 def _fits(answer: PredictResponse, told: Told) -> str:
     card = card_words(answer.capacity)
-    text = f"fits: a GPU needs {gb(answer.peak.bound_bytes)} of {gb(answer.capacity.usable_bytes)} of {card}"
+    need = gb(answer.peak.bound_bytes)
+    text = f"fits: a GPU needs {need} of {gb(answer.capacity.usable_bytes)} of {card}"
+    if told.too_small:
+        asked = f"; ask for gpu:{told.card}" if told.card else ""
+        text = f"fits {card}, not {told.too_small}, which it may get as well: a GPU needs {need}{asked}"
     return f"{text} ({told.unserved})" if told.unserved else text
 
 
