@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.admission_reviews import FITS, RECORDED, RULES, SPEC, T4, TOO_LARGE, a_review, cases, stating, with_new_uids
-from tests.bench.programs import Program
+from tests.bench.programs import Program, peakgate_server
 from tests.certificate_swaps import swap
 from tests.unit.hooks.kubernetes.checks import check
 from tests.webhooks import BESIDE_READY, JSON, PATH, RunningWebhook, running_webhook
@@ -125,6 +125,7 @@ def test_a_service_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
         denied = webhook.ask(body)
         assert (denied["allowed"], denied["auditAnnotations"]["by"]) == (False, "beside")
         assert webhook.probe("/readyz") == (200, "ok\n")
+        assert "peakgate_webhook_service_up 0.0" in webhook.probe("/metrics")[1]
         os.kill(int(BESIDE.findall(webhook.log)[-1]), signal.SIGKILL)
         while "peakgate_webhook_beside_ready 1.0" in webhook.probe("/metrics")[1]:
             time.sleep(0.01)
@@ -135,6 +136,21 @@ def test_a_service_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
         assert len(allowed["warnings"]) == 1
         assert "not checked" in allowed["warnings"][0]
         assert 'outcome="unchecked",verdict="none"} 1.0' in webhook.probe("/metrics")[1]
+        assert webhook.probe("/readyz") == (200, "ok\n")
+
+
+def test_a_service_that_is_killed_is_missed_without_a_review(tmp_path: Path) -> None:
+    """Within two seconds; the webhook stays ready, for an unready one would be left out in silence."""
+    with peakgate_server(tmp_path) as own, running_webhook(tmp_path, RULES, "--server", own.target, "--no-beside") as webhook:
+        assert webhook.probe("/readyz") == (200, "ok\n")
+        assert "peakgate_webhook_service_up 1.0" in webhook.probe("/metrics")[1]
+        own.process.kill()
+        own.process.wait()
+        began = time.monotonic()
+        while "peakgate_webhook_service_up 1.0" in webhook.probe("/metrics")[1]:
+            assert time.monotonic() - began < LONGEST_SECONDS
+            time.sleep(0.05)
+        assert webhook.probe("/readyz") == (200, "ok\n")
 
 
 def test_what_mutating_adds_is_what_validating_finds(webhook: RunningWebhook, service: Program) -> None:

@@ -23,6 +23,7 @@ from peakgate.hooks.kubernetes.judging import Jury
 from peakgate.hooks.kubernetes.listener import listening
 from peakgate.hooks.kubernetes.metrics import Watched, WebhookMetrics
 from peakgate.hooks.kubernetes.own_certificates import FolderStore, OwnCertificates, Store, StoreError
+from peakgate.hooks.kubernetes.readiness import Link, Readiness
 from peakgate.hooks.kubernetes.review import Cluster, NoCluster, Reviewer
 from peakgate.hooks.kubernetes.routes import MUTATE, VALIDATE, probes, reviews
 from peakgate.hooks.kubernetes.rules import Mode, Rules, RulesError, read_rules
@@ -89,6 +90,7 @@ async def _run(options: WebhookOptions) -> None:
     metrics, beside = WebhookMetrics(), Beside(tell)
     rules = _rules(options)
     service = Service(options.server, caller=KUBERNETES) if options.server else None
+    link = Link(channel=service.channel) if service is not None else None
     judges = Judges(service=service, beside=lambda: beside.service, deadline_seconds=SERVICE_SECONDS)
     advisers = Advisers(judges=judges, wait_seconds=ADVICE_SECONDS)
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(READERS, "reader") as readers, ThreadPoolExecutor(READERS) as calls:
@@ -106,18 +108,24 @@ async def _run(options: WebhookOptions) -> None:
             Watched(
                 certificate_expiry_seconds=lambda: certificate.expiry_seconds,
                 is_config_stale=lambda: int(isinstance(rules, _LiveRules) and rules.file.is_stale),
-                is_service_up=lambda: int(service is not None and not judges.breaker.is_open),
+                is_service_up=lambda: int(link is not None and link.is_up and not judges.breaker.is_open),
                 is_beside_ready=lambda: int(beside.service is not None),
             )
         )
         try:
             async with (
                 _beside(beside, wanted=options.beside),
-                _running(certificate.watch, inventory.watch, *((own.keep,) if own is not None else ())),
+                _running(
+                    certificate.watch,
+                    inventory.watch,
+                    *((own.keep,) if own is not None else ()),
+                    *((link.watch,) if link is not None else ()),
+                ),
             ):
                 await asyncio.to_thread(warm)
                 await _connect(service)
-                await _serve(options, reviewer, metrics, certificate, lambda: _unready(judges, beside))
+                readiness = Readiness(can_judge=lambda: beside.service is not None or (link is not None and link.was_up))
+                await _serve(options, reviewer, metrics, certificate, readiness.reason)
         finally:
             await advisers.close()
             if service is not None:
@@ -142,12 +150,6 @@ async def _serve(
             plain = f", metrics on port {found[0]}"
         tell("info", f"listening on port {ports[0]}{plain}")
         await _told_to_stop()
-
-
-def _unready(judges: Judges, beside: Beside) -> str:
-    if judges.service is not None and not judges.breaker.is_open:
-        return ""
-    return "" if beside.service is not None else "neither the service nor the one beside the webhook can judge"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,10 @@ METRICS: tuple[Metric, ...] = (
         name="peakgate_webhook_config_stale",
         help="1: the file of modes has a fault, its last good state holds.",
     ),
-    Metric(kind=GAUGE, name="peakgate_webhook_service_up", help="1: the last calls of the service were answered."),
+    Metric(
+        kind=GAUGE,
+        name="peakgate_webhook_service_up",
+        help="1: the connection to the service stands, and its last calls were answered. Right within two seconds, without any review.",
+    ),
     Metric(kind=GAUGE, name="peakgate_webhook_beside_ready", help="1: the service beside the webhook can judge."),
 )
