@@ -26,6 +26,7 @@ class Node:
         self._address = own_address()
         self._stopped = threading.Event()
         self._told: dict[str, object] = {}
+        self._left: dict[str, list[dict[int, int]]] = {}
         self.pods: dict[str, RunningPod] = {}
         """By the pod's uid."""
         self.paused: set[str] = set()
@@ -57,7 +58,18 @@ class Node:
 
     def _forget(self, known: set[str]) -> None:
         for uid in [uid for uid in self.pods if uid not in known]:
-            self.pods.pop(uid).stop()
+            self._end(uid)
+
+    def _end(self, uid: str) -> None:
+        """The next pod of its component gets its ports: a Service keeps its address."""
+        kept = self.pods.pop(uid)
+        kept.stop()
+        self._left.setdefault(_component(kept.pod), []).append(kept.ports)
+
+    def _begin(self, pod: Mapping[str, Any]) -> RunningPod:
+        left = self._left.get(_component(pod), [])
+        folder = self._folder / pod["metadata"]["name"]
+        return RunningPod(self._api, pod, folder, self._address, self._behind, ports=left.pop() if left else {})
 
     def _keep(self, pod: Mapping[str, Any]) -> None:
         meta = pod["metadata"]
@@ -65,14 +77,14 @@ class Node:
         uid = meta["uid"]
         if "deletionTimestamp" in meta:
             if uid in self.pods:
-                self.pods.pop(uid).stop()
+                self._end(uid)
             self._api.call("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
             return
         if "nodeName" not in pod["spec"]:
             target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
             self._api.must("POST", f"{path}/binding", {"metadata": {"name": meta["name"]}, "target": target})
         if uid not in self.pods:
-            self.pods[uid] = RunningPod(self._api, pod, self._folder / meta["name"], self._address, self._behind)
+            self.pods[uid] = self._begin(pod)
         self._tend(self.pods[uid], path)
 
     def _tend(self, kept: RunningPod, path: str) -> None:

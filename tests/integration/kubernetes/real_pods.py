@@ -59,7 +59,7 @@ class RunningPod:
     def __post_init__(self) -> None:
         """A pod has its ports from the beginning, whoever asks for them."""
         self.folder.mkdir(parents=True)
-        self.ports = {port["containerPort"]: free_port() for port in self.container["ports"]}
+        self.ports = self.ports or {port["containerPort"]: free_port() for port in self.container["ports"]}
 
     @property
     def container(self) -> Any:

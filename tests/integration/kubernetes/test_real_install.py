@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.apiserver, pytest.mark.timeout(600)]
 
 PAGE = (ROOT / "deploy/README.md").read_text()
 FENCED = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+OVERLAY = "deploy/kustomize/overlays/warn-one-namespace"
 JOB = "examples/kubernetes/does-not-fit.yaml"
 IDENTIFIER = re.compile(r"\b[0-9a-f]{32}\b")
 RIGHTS = {
@@ -39,10 +40,18 @@ def section(title: str, language: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One cluster for all: each test leaves it as it was, which is what the tests are about."""
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One cluster for all."""
     with cluster(tmp_path_factory.mktemp("cluster")) as found:
         yield found
+
+
+@pytest.fixture
+def here(shared: Cluster) -> Iterator[Cluster]:
+    """Without what a test that failed left behind; one that passed leaves nothing, which is what the tests are about."""
+    yield shared
+    shared.shell("helm uninstall peakgate --namespace peakgate --ignore-not-found")
+    shared.shell(f"kubectl delete --ignore-not-found -k {OVERLAY}; kubectl delete --ignore-not-found namespace team-a peakgate")
 
 
 def comparable(text: str) -> list[str]:
@@ -76,10 +85,10 @@ def test_the_ten_minutes(here: Cluster, tmp_path: Path) -> None:
     assert comparable(told) == shown()
     (server,) = here.node.of("server")
     explained = peakgate("explain", *IDENTIFIER.findall(told), "--server", f"{server.address}:{server.port('grpc')}")
-    assert "optimizer states" in explained.out
-    assert granted(here, "peakgate-webhook", tmp_path) == RIGHTS
-    assert refused(here, "peakgate-webhook") == []
+    assert "optimizer_states" in explained.out
     assert asked_for(here, "peakgate-webhook") <= {(group, resource, verb) for group, resource, verb, _ in RIGHTS}
+    assert refused(here, "peakgate-webhook") == []
+    assert granted(here, "peakgate-webhook", tmp_path) == RIGHTS
     here.told(remove)
     assert "No resources found" in here.told(remove.splitlines()[-1])
     gone(here, before)
@@ -112,7 +121,7 @@ def test_an_upgrade_and_a_way_out(here: Cluster) -> None:
     assert "Warning" not in here.told(f"kubectl apply -f {JOB}")
     here.told(f"kubectl delete -f {JOB}")
     here.told(again)
-    deadline = time.monotonic() + 75  # "within a minute"
+    deadline = time.monotonic() + 30  # a quarter of a minute, as the page says, and then some
     while "too few" not in (told := here.told(f"kubectl apply --dry-run=server -f {JOB}")):
         assert time.monotonic() < deadline, told
         time.sleep(1)

@@ -19,7 +19,7 @@ from peakgate.hooks.kubernetes.certificates import CERTIFICATE, KEY
 from peakgate.hooks.kubernetes.issuing import Pair, is_due, make_authority, make_leaf, signed_by
 
 AUTHORITY_CERTIFICATE, AUTHORITY_KEY = "ca.crt", "ca.key"
-CHECK_SECONDS, RETRY_SECONDS, ABSENT_SECONDS = 60.0, 15.0, 2.0
+CHECK_SECONDS, RETRY_SECONDS, ABSENT_SECONDS = 15.0, 15.0, 2.0
 """A configuration that was made anew, as after it was deleted to get out of the way, has no authority until it is looked at: while there
 is none it is looked for more often."""
 
@@ -88,7 +88,7 @@ class OwnCertificates:
         raise StoreError("certificates are written by others again and again")
 
     async def keep(self) -> None:
-        """Checks once a minute, for ever, the first time sooner: of two configurations the second may just come. A fault is said and tried
+        """Checks four times a minute, for ever, and sooner the first time: of two configurations the second may just come. A fault is said and tried
         again soon."""
         pause = ABSENT_SECONDS
         while True:
