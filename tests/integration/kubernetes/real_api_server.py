@@ -31,7 +31,7 @@ JSON, MERGE_PATCH = "application/json", "application/merge-patch+json"
 WITHOUT_ACCOUNTS = ("--disable-admission-plugins=ServiceAccount",)
 """Pods need no service account, which without a controller manager nobody makes."""
 
-KUEUE_CRDS = ROOT / "tests/golden/kueue_crds.jsonl.gz"
+KUEUE_CRDS, OPERATOR_SCHEMAS = ROOT / "tests/golden/kueue_crds.jsonl.gz", ROOT / "tests/golden/kubernetes_crds.jsonl"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -217,3 +217,23 @@ def kueue_definitions() -> list[dict[str, Any]]:
     """Kueue's own CustomResourceDefinitions."""
     with gzip.open(KUEUE_CRDS, "rt") as lines:
         return [json.loads(line) for line in lines]
+
+
+def operator_definitions() -> list[dict[str, Any]]:
+    """CustomResourceDefinitions of the operators' kinds, with their own schemas; the last version of a kind is the one that is kept."""
+    rows = [json.loads(line) for line in OPERATOR_SCHEMAS.read_text().splitlines()]
+    found = []
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        own = [row for row in rows if row["kind"] == kind]
+        group, _, _ = own[0]["apiVersion"].partition("/")
+        made = dict(a_definition(group, "", kind, f"{kind.lower()}s"))
+        versions = [
+            {
+                **{"name": row["apiVersion"].partition("/")[2], "served": True, "storage": row is own[-1]},
+                "schema": {"openAPIV3Schema": row["schema"]},
+            }
+            for row in own
+        ]
+        made["spec"] = {**made["spec"], "scope": own[0]["scope"], "versions": versions}
+        found.append(made)
+    return found

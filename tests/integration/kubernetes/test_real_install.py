@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.bench.programs import ROOT
 from tests.integration.cli import peakgate
+from tests.integration.kubernetes.real_api_server import wait_until
 from tests.integration.kubernetes.real_cluster import Cluster, cluster
 from tests.integration.kubernetes.real_rights import asked_for, granted, refused
 
@@ -73,6 +74,14 @@ def shown() -> list[str]:
     return comparable(text)[1:]
 
 
+def verdicts(here: Cluster, resource: str) -> set[str | None]:
+    """What the audit log says of objects of a kind that were created in the one namespace: None where the webhook was not asked."""
+    created = [each for each in here.api.audit() if each["verb"] == "create" and "dryRun" not in each["requestURI"]]
+    targets = [(each, each.get("objectRef", {})) for each in created]
+    ours = [each for each, target in targets if (target.get("namespace"), target.get("resource")) == ("team-a", resource)]
+    return {each.get("annotations", {}).get("jobs.peakgate.io/verdict") for each in ours}
+
+
 def test_the_ten_minutes(here: Cluster, tmp_path: Path) -> None:
     """Each command of the page does what the page says, and the last leaves nothing."""
     image, install, remove = section("## Kubernetes: ten minutes", "sh")
@@ -84,6 +93,9 @@ def test_the_ten_minutes(here: Cluster, tmp_path: Path) -> None:
     told = here.told(f"kubectl apply -f {JOB}")
     assert comparable(told) == shown()
     (server,) = here.node.of("server")
+    assert verdicts(here, "jobs") == {"reject"}
+    wait_until(lambda: here.told("kubectl --namespace=team-a get pods --output=name") != "", "the controller of Jobs makes its pod")
+    assert verdicts(here, "pods") == {None}  # a refusal there would reach nobody, so nobody is asked
     explained = peakgate("explain", *IDENTIFIER.findall(told), "--server", f"{server.address}:{server.port('grpc')}")
     assert "optimizer_states" in explained.out
     assert asked_for(here, "peakgate-webhook") <= {(group, resource, verb) for group, resource, verb, _ in RIGHTS}
