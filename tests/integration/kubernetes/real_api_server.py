@@ -229,7 +229,9 @@ def operator_definitions() -> list[dict[str, Any]]:
         made = dict(a_definition(group, "", kind, f"{kind.lower()}s"))
         versions = [
             {
-                **{"name": row["apiVersion"].partition("/")[2], "served": True, "storage": row is own[-1]},
+                "name": row["apiVersion"].partition("/")[2],
+                "served": True,
+                "storage": row is own[-1],
                 "schema": {"openAPIV3Schema": row["schema"]},
             }
             for row in own

@@ -62,7 +62,7 @@ class Cluster:
 def cluster(folder: Path) -> Iterator[Cluster]:
     """Runs it until the block ends."""
     with api_server(folder, *OPTIONS) as api:
-        admin = api.kubeconfig(folder / "admin.kubeconfig", token="token-of-admin")  # noqa: S106 - a test's own
+        admin = api.kubeconfig(folder / "admin.kubeconfig", token="token-of-admin")
         with process(_manager(folder, admin), folder / "manager.log"), a_node(api, folder / "pods") as node:
             wait_until(lambda: api.call("GET", "/api/v1/namespaces/default/serviceaccounts/default")[0] == 200, "the controllers work")
             yield Cluster(api=api, node=node, kubeconfig=admin)

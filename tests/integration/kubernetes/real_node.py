@@ -100,7 +100,7 @@ class Node:
             self._api.must("PATCH", f"{path}/status", {"status": self._status(kept, *told)}, content_type=MERGE_PATCH)
             self._told[uid] = told
 
-    def _status(self, kept: RunningPod, is_running: bool, is_ready: bool, restarts: int) -> dict[str, Any]:  # noqa: FBT001 - a triple
+    def _status(self, kept: RunningPod, is_running: bool, is_ready: bool, restarts: int) -> dict[str, Any]:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         words = {"PodScheduled": True, "Initialized": True, "ContainersReady": is_ready, "Ready": is_ready}
         container = kept.container
@@ -114,8 +114,13 @@ class Node:
             "conditions": [{"type": name, "status": str(value), "lastTransitionTime": now} for name, value in words.items()],
             "containerStatuses": [
                 {
-                    **{"name": container["name"], "image": container["image"], "imageID": "", "ready": is_ready},
-                    **{"restartCount": restarts, "started": is_running, "state": state},
+                    "name": container["name"],
+                    "image": container["image"],
+                    "imageID": "",
+                    "ready": is_ready,
+                    "restartCount": restarts,
+                    "started": is_running,
+                    "state": state,
                 }
             ],
         }

@@ -21,7 +21,7 @@ import grpc
 from tests.bench.programs import PEAKGATE, ROOT, environment, free_port
 from tests.integration.kubernetes.real_api_server import ApiServer, ended
 
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what the manifests say
+ANY_ADDRESS = "0.0.0.0"
 TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 SETTINGS = {"grpc": "PEAKGATE_GRPC_PORT", "http": "PEAKGATE_HTTP_PORT"}
 """Name of a port that only a default names -> the setting that it is the default of."""
@@ -85,7 +85,7 @@ class RunningPod:
             return False
         settings = {name: self._here(value, folders) for name, value in variables.items()}
         settings |= {SETTINGS[port["name"]]: str(self.port(port["name"])) for port in self.container["ports"] if port["name"] in SETTINGS}
-        settings["TMPDIR"] = str(folders["/tmp"])  # noqa: S108 - the container's
+        settings["TMPDIR"] = str(folders["/tmp"])
         if TOKEN_FOLDER in folders:
             told = self.api.kubeconfig(self.folder / "kubeconfig", tokenFile=str(folders[TOKEN_FOLDER] / "token"))
             settings["KUBECONFIG"] = str(told)
@@ -103,7 +103,8 @@ class RunningPod:
             if "grpc" in probe:
                 return _serves(f"{self.address}:{self.ports[probe['grpc']['port']]}")
             asked = probe["httpGet"]
-            with contextlib.closing(http.client.HTTPConnection(self.address, self.port(asked["port"]), timeout=PROBE_SECONDS)) as connection:
+            connection = http.client.HTTPConnection(self.address, self.port(asked["port"]), timeout=PROBE_SECONDS)
+            with contextlib.closing(connection):
                 connection.request("GET", asked["path"])
                 return connection.getresponse().status < 400
         except OSError:
@@ -130,7 +131,7 @@ class RunningPod:
         word = word.replace(ANY_ADDRESS, self.address)
         for port, here in self.ports.items():
             word = re.sub(rf"(?<=[:=]){port}$", str(here), word)
-        places = sorted((place for place in folders if place != "/tmp"), key=len, reverse=True)  # noqa: S108
+        places = sorted((place for place in folders if place != "/tmp"), key=len, reverse=True)
         place = next((place for place in places if place in word), "")
         return word.replace(place, str(folders[place])) if place else word
 
@@ -148,8 +149,7 @@ class RunningPod:
         namespace = self.pod["metadata"]["namespace"]
         base = f"/api/v1/namespaces/{namespace}"
         if (named := source.get("configMap")) is not None:
-            found = self.api.must("GET", f"{base}/configmaps/{named['name']}")["data"]
-            return {name: text for name, text in found.items()}
+            return dict(self.api.must("GET", f"{base}/configmaps/{named['name']}")["data"])
         if (asked := source.get("serviceAccountToken")) is not None:
             bound = {"kind": "Pod", "apiVersion": "v1", "name": self.pod["metadata"]["name"], "uid": self.pod["metadata"]["uid"]}
             body = {"spec": {"expirationSeconds": asked["expirationSeconds"], "boundObjectRef": bound}}

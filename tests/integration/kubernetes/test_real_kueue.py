@@ -69,12 +69,12 @@ def goes_as_the_page_says(here: Cluster) -> None:
 
 
 @pytest.fixture
-def here(shared: Cluster) -> Iterator[Cluster]:
+def here(shared: Cluster) -> Cluster:
     """With both replicas alive, whatever a test before did to them."""
     shared.node.paused.clear()
     wait_until(lambda: all(each.is_ready() for each in replicas(shared)), "both replicas are ready")
     wait_until(lambda: leader(shared) is not None, "one of them leads")
-    yield shared
+    return shared
 
 
 def replicas(here: Cluster) -> list[RunningPod]:

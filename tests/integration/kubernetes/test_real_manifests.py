@@ -27,7 +27,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 def tried(api: ApiServer, folder: Path, objects: Sequence[Manifest]) -> subprocess.CompletedProcess[str]:
     """What kubectl says when it applies them without making them."""
-    admin = api.kubeconfig(folder / "admin.kubeconfig", token="token-of-admin")  # noqa: S106 - a test's own
+    admin = api.kubeconfig(folder / "admin.kubeconfig", token="token-of-admin")
     (folder / "objects.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
     options = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
     command = [program("kubectl"), "apply", *options, "--filename", str(folder / "objects.json")]

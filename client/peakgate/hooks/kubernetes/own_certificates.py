@@ -88,8 +88,8 @@ class OwnCertificates:
         raise StoreError("certificates are written by others again and again")
 
     async def keep(self) -> None:
-        """Checks four times a minute, for ever, and sooner the first time: of two configurations the second may just come. A fault is said and tried
-        again soon."""
+        """Checks four times a minute, for ever, and sooner the first time: of two configurations the second may just come. A fault is said
+        and tried again soon."""
         pause = ABSENT_SECONDS
         while True:
             await asyncio.sleep(pause)

@@ -212,17 +212,18 @@ def test_a_webhook_waits_a_while_for_its_configuration(tmp_path: Path, comes: in
 async def test_a_configuration_that_is_not_there_is_looked_for_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every few seconds, until it comes; then as rarely as always."""
     monkeypatch.setattr(own_certificates, "ABSENT_SECONDS", 0.001)
+    loop, come = asyncio.get_running_loop(), asyncio.Event()
     asked: list[bytes] = []
 
     def announce(authority: bytes) -> bool:
         asked.append(authority)
+        if len(asked) == 4:
+            loop.call_soon_threadsafe(come.set)
         return len(asked) >= 4
 
     kept = OwnCertificates(store=SharedStore(), folder=tmp_path, hosts=HOSTS, tell=lambda *_: None, announce=announce, now=lambda: NOW)
     task = asyncio.create_task(kept.keep())
-    deadline = asyncio.get_running_loop().time() + 10
-    while len(asked) < 4 and asyncio.get_running_loop().time() < deadline:
-        await asyncio.sleep(0.01)
+    await asyncio.wait_for(come.wait(), 10)
     await asyncio.sleep(0.1)
     task.cancel()
     assert len(asked) == 4
