@@ -116,8 +116,9 @@ def a_review(
     user: str = "alice",
     groups: Sequence[str] = ("ml",),
     dry_run: bool = False,
+    old: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A whole review of an object."""
+    """A whole review of an object; `old`: as it was before an update."""
     group, version, resource = APIS[kind]
     named = {"group": group, "version": version}
     item = dict(workload or a_workload(kind))
@@ -130,7 +131,7 @@ def a_review(
         "operation": operation,
         "userInfo": {"username": user, "groups": list(groups)},
         "object": item,
-        "oldObject": None,
+        "oldObject": dict(old) if old is not None else None,
         "dryRun": dry_run,
     }
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
@@ -253,11 +254,17 @@ def _by_source() -> Iterator[Case]:
         "if": f"if [ -f /data/small ]; then {LARGE}; else {TRAIN}; fi",
         "if without else": f"if [ -f /data/large ]; then {LARGE}; fi; {TRAIN}",
         "case": f'case "$SIZE" in large) {LARGE};; *) {TRAIN};; esac',
+        "what runs when it fails": f"{LARGE} || {TRAIN}",
+        "what runs when it fails, by if": f"if ! {LARGE}; then {TRAIN}; fi",
     }
     for name, script in branches.items():
         branched = a_workload(template=a_template(product=T4, container=a_container(command=["bash", "-c", script])))
         review = a_review(branched, namespace=enforced)
         yield Case(name=f"a branch of {name}", review=review, outcome="would_deny", verdict="reject", says="a part of the launch")
+    for script in (f"{LARGE} || exit 1", f"{LARGE} || {LARGE}", f"until {LARGE}; do sleep 5; done"):
+        surely = a_workload(template=a_template(product=T4, container=a_container(command=["bash", "-c", script])))
+        name = script.replace(LARGE, "it")
+        yield Case(name=name, review=a_review(surely, namespace=enforced), outcome="denied", verdict="reject", says="too few")
     both = a_workload(template=a_template(product=T4, container=a_container(command=["bash", "-c", f"cd /work && {LARGE} && {TRAIN}"])))
     yield Case(name="one after another", review=a_review(both, namespace=enforced), outcome="denied", verdict="reject", says="too few")
     empty = a_workload(template=a_template(product=T4, annotations={SPEC: ""}, container=a_container(command=LARGE.split())))

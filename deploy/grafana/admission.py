@@ -148,6 +148,12 @@ ADMISSION = Dashboard(
                     queries=((by("kind, verdict", "peakgate_webhook_reviews_total"), "{{kind}} {{verdict}}"),),
                 ),
                 Panel(
+                    title="Added by the mutating webhook",
+                    look_for="`annotation` alone: a node may lack the label of its GPUs' memory. `fault`: see its log.",
+                    unit="reqps",
+                    queries=((by("changed", "peakgate_webhook_patches_total"), "{{changed}}"),),
+                ),
+                Panel(
                     title="Let through by the API server",
                     look_for="Objects that it admitted without the webhook's answer, in an hour.",
                     unit="none",
@@ -162,7 +168,7 @@ ADMISSION = Dashboard(
                 ),
                 Panel(
                     title="State of the webhook",
-                    look_for="Up: the service answers it; beside: it can judge by itself; stale: its modes cannot be read.",
+                    look_for="Up: it is connected to the service; beside: it can judge by itself; stale: its modes cannot be read.",
                     unit="none",
                     queries=(
                         ("min(peakgate_webhook_service_up)", "service up"),

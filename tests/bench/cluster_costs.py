@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tests.bench.cluster_methods import Learned
 from tests.bench.cluster_play import play
 from tests.bench.cluster_sim import cluster
 
 from peakgate.calibration import Calibrator, Observation, Snapshot, replay
+from peakgate.calibration.versions import NAMES
 
 GROUPS = 1000
 UPDATES = 3000
@@ -37,7 +39,10 @@ def observations_of(seed: int) -> list[Observation]:
 
 
 def costs(observations: Sequence[Observation]) -> Costs:
-    """Of rows that belong to a thousand groups in turn; each update is the fastest of its rounds, so that other programs do not count."""
+    """Of rows of a thousand groups and of 84 versions in turn, a tenth of versions of their own.
+
+    Each update is the fastest of its rounds, so that other programs do not count.
+    """
     rows = [_in_many_groups(observations[index % len(observations)], index) for index in range(UPDATES)]
     calibrator, rounds = Calibrator(), list[list[float]]()
     for _ in range(ROUNDS):
@@ -48,8 +53,14 @@ def costs(observations: Sequence[Observation]) -> Costs:
         update_mean=sum(spent) / UPDATES,
         update_p99=spent[UPDATES * 99 // 100],
         bound=_bound(calibrator.snapshot(), rows),
-        state_bytes=len(json.dumps(calibrator.state(), separators=(",", ":"))),
+        state_bytes=len(json.dumps(_with_every_version(calibrator.state()), separators=(",", ":"))),
     )
+
+
+def _with_every_version(state: Mapping[str, Any]) -> Mapping[str, object]:
+    """The state, had every level met as many versions as are known at once, all with numbers of three digits."""
+    numbers = list(range(1000 - NAMES, 1000))
+    return {**state, "nodes": {level: [*values[:-1], numbers] for level, values in state["nodes"].items()}}
 
 
 def _update(calibrator: Calibrator, row: Observation) -> float:
@@ -67,7 +78,8 @@ def _bound(snapshot: Snapshot, rows: Sequence[Observation]) -> float:
 
 
 def _in_many_groups(row: Observation, index: int) -> Observation:
-    subject = replace(row.subject, group=f"h100-80/huggingface/fsdp/multi/{index % GROUPS}")
+    version = f"torch 2.9.dev{index}" if index % 10 == 0 else f"torch 2.{index % 12} cuda 12.{index % 7}"
+    subject = replace(row.subject, group=f"h100-80/huggingface/fsdp/multi/{index % GROUPS}", version=version)
     return replace(row, prediction=f"predictions/{index:032x}", config=f"{index // 2:016x}", subject=subject, finished_at=float(index))
 
 

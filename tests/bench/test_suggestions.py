@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.bench.accuracy import Json, at
+from tests.bench.report import PAGE, page
 from tests.bench.suggestions import FIRST, Pair, Top, advised, changed, out_of_memory, pairs, place, top
 
 from peakgate.v1.prediction_pb2 import Suggestion
@@ -82,3 +83,8 @@ def test_a_pair_differs_in_one_part() -> None:
     assert fields["mbridge-l3-70b-sft-base", "mbridge-l3-70b-sft-tp8"] == "parallelism.tensor"
     assert [pair.names[0] for pair in pairs() if pair.alters_training].count("tune-856-l3-8b-lora-8k-oom") == 1
     assert all(len({path.partition(".")[0] for path in pair.paths}) == 1 for pair in pairs())
+
+
+def test_the_page_of_accuracy_is_up_to_date() -> None:
+    """A change of any figure shows: `python -m tests.bench.report` writes it. Its dearest part are the searches of this file."""
+    assert PAGE.read_text(encoding="utf-8") == page()

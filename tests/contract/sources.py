@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,12 +34,11 @@ def source_of(path: Path, root: Path) -> Source:
     return Source(module, path, ast.parse(path.read_text(encoding="utf-8"), str(path)))
 
 
-def sources() -> Iterator[Source]:
+@cache
+def sources() -> tuple[Source, ...]:
     """Every hand-written module of the four import roots."""
-    for name in CODE_ROOTS:
-        for path in sorted((ROOT / name / "peakgate").rglob("*.py")):
-            if not path.name.endswith(GENERATED):
-                yield source_of(path, ROOT / name)
+    paths = ((path, ROOT / name) for name in CODE_ROOTS for path in sorted((ROOT / name / "peakgate").rglob("*.py")))
+    return tuple(source_of(path, root) for path, root in paths if not path.name.endswith(GENERATED))
 
 
 def files() -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 
 from tests.contract.sources import ROOT, files, sources
 
@@ -47,10 +48,11 @@ PATHS = {"/run/peakgate/jobs", "/run/peakgate/agent.sock", "/run/gpustat", "/var
 VARIABLE = re.compile(r"PEAKGATE_[A-Z0-9_]*[A-Z0-9]")
 
 
-def literals() -> set[str]:
+@cache
+def literals() -> frozenset[str]:
     """Every string constant of the project's code that is not a docstring's sentence."""
     nodes = (node for source in sources() for node in ast.walk(source.tree) if isinstance(node, ast.Constant))
-    return {node.value for node in nodes if isinstance(node.value, str)}
+    return frozenset(node.value for node in nodes if isinstance(node.value, str))
 
 
 def variables_in_code() -> set[str]:

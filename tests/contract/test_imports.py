@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,13 @@ def violations(source: Source) -> list[str]:
     return found
 
 
+def named(source: Source, known: Mapping[str, Source]) -> set[str]:
+    """The known modules that a file names anywhere, for types alone too."""
+    statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.ImportFrom)]
+    bases = [(base, alias.name) for node in statements for base in imported(node, source) for alias in node.names]
+    return {f"{base}.{name}" if f"{base}.{name}" in known else base for base, name in bases} & known.keys() - {source.module}
+
+
 def impure_calls(source: Source) -> list[str]:
     """Calls of builtins that do input or output."""
     calls = (node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
@@ -107,7 +115,7 @@ def impure_calls(source: Source) -> list[str]:
 def planted(folder: Path, module: str, text: str) -> Source:
     """A module with this text, as the rules see it."""
     path = folder.joinpath(*module.split(".")).with_suffix(".py")
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return source_of(path, folder)
 
@@ -138,6 +146,23 @@ def test_a_family_imports_nothing_that_runs_it() -> None:
     found = {name for source in sources() if source.module.startswith(FAMILIES) for name, _ in imports(source)}
     ours = {name for name in found if name.startswith("peakgate.") and not name.startswith(FAMILIES)}
     assert ours == OF_FAMILIES
+
+
+@pytest.mark.parametrize("package", sorted(PURE))
+def test_the_pure_core_reads_from_the_bottom_up(package: str) -> None:
+    """No files name each other in a circle, not even for types: whoever reads one has read what it rests on."""
+    known = {source.module: source for source in sources() if source.package == package}
+    order = list(TopologicalSorter({module: named(source, known) for module, source in known.items()}).static_order())
+    assert sorted(order) == sorted(known)
+
+
+def test_a_planted_circle_is_found(tmp_path: Path) -> None:
+    """An import for types closes a circle as any other does."""
+    above = planted(tmp_path, "peakgate.memory.above", "from peakgate.memory import below")
+    below = planted(tmp_path, "peakgate.memory.below", "if TYPE_CHECKING:\n    from peakgate.memory.above import Above")
+    known = {source.module: source for source in (above, below)}
+    with pytest.raises(CycleError):
+        list(TopologicalSorter({module: named(source, known) for module, source in known.items()}).static_order())
 
 
 def test_the_pure_core_does_no_input_or_output() -> None:

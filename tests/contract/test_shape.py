@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.contract.sources import ROOT, sources
@@ -18,9 +19,11 @@ def functions(tree: ast.AST) -> Iterator[Function]:
     return (node for node in ast.walk(tree) if isinstance(node, Function))
 
 
-def modules_of_tests() -> list[tuple[Path, ast.Module]]:
-    """Test files with their syntax trees."""
-    return [(path, ast.parse(path.read_text())) for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+@cache
+def functions_of_tests() -> tuple[tuple[Path, Function], ...]:
+    """Every function of the test files, with its file."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    return tuple((path, function) for path in files for function in functions(ast.parse(path.read_text())))
 
 
 def test_files_are_short() -> None:
@@ -31,8 +34,8 @@ def test_files_are_short() -> None:
 
 def test_functions_are_short() -> None:
     """No function is longer than 50 lines."""
-    trees = [(source.path, source.tree) for source in sources()] + modules_of_tests()
-    spans = [(path, function, (function.end_lineno or 0) - function.lineno + 1) for path, tree in trees for function in functions(tree)]
+    own = [(source.path, function) for source in sources() for function in functions(source.tree)]
+    spans = [(path, each, (each.end_lineno or 0) - each.lineno + 1) for path, each in (*own, *functions_of_tests())]
     assert [f"{path}:{function.lineno} {function.name}: {lines}" for path, function, lines in spans if lines > LONGEST_FUNCTION_LINES] == []
 
 
@@ -50,8 +53,7 @@ def test_every_test_states_its_behaviour() -> None:
     """Each test function has a docstring."""
     missing = [
         f"{path}:{test.lineno} {test.name}"
-        for path, tree in modules_of_tests()
-        for test in functions(tree)
+        for path, test in functions_of_tests()
         if test.name.startswith("test_") and not ast.get_docstring(test)
     ]
     assert missing == []

@@ -70,16 +70,26 @@ def test_bad_lines_are_named_skipped_and_counted(history: Callable[..., Path]) -
     assert f"3 of {answer['attempts'] + 3} attempts were left out" in done.err
 
 
+NO_TIME = '{"job": {"model": {"preset": "llama-3.2-1b"}}, "outcome": "oom"}'
+
+
 @pytest.mark.parametrize(
-    "lines", [("{", "[]"), ('{"job": {"model": {"preset": "llama-3.2-1b"}}, "outcome": "oom"}',)], ids=["no JSON", "no time"]
+    ("lines", "want"),
+    [
+        (("{", "[]"), "none of the 2 lines is an attempt; line 1: is not JSON"),
+        ((NO_TIME,), "none of the 1 attempts can be used; line 1: VALUE_INVALID: finished_at is missing"),
+        (("{", "", NO_TIME, "[]"), "none of the 3 lines can be used; line 1: is not JSON"),
+        (("{", "", NO_TIME, "[]"), "; line 3: VALUE_INVALID: finished_at is missing"),
+    ],
+    ids=["no JSON", "no time", "both", "both, the service's"],
 )
-def test_a_history_of_bad_lines_is_an_error(lines: tuple[str, ...], tmp_path: Path) -> None:
-    """Bad input, with the first line and what is wrong with it."""
+def test_a_history_of_bad_lines_is_an_error(lines: tuple[str, ...], want: str, tmp_path: Path) -> None:
+    """Bad input: how many lines there are, whoever found them bad, with the first one and what is wrong with it."""
     (tmp_path / "bad.jsonl").write_text("\n".join(lines))
     done = peakgate("calibration", "simulate", "--history", tmp_path / "bad.jsonl", "--output", "json")
     error = json.loads(done.out)["error"]
     assert (done.status, error["reason"]) == (2, "HISTORY_UNUSABLE")
-    assert "line 1" in error["message"]
+    assert want in error["message"]
 
 
 @pytest.mark.parametrize(

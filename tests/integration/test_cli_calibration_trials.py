@@ -44,6 +44,20 @@ def test_a_shadow_is_started_shown_and_ended(database: str) -> None:
     assert "exclude each other" in run(database, "shadow", "--stop", "--from", "1.1", status=2).err
 
 
+def test_a_shadow_is_promoted_untried_only_by_force(database: str) -> None:
+    """What its trial has not shown is said, nothing is switched; --force switches, and any other version needs none."""
+    started = json.loads(run(database, "shadow", "--output", "json").out)["version"]
+    done = run(database, "promote", started, status=2)
+    assert "has not shown that it is as good as the active version: 1 of 4 rules hold (exact_rows 0, at least 500; " in " ".join(
+        done.err.split()
+    )
+    assert "TRIAL_OPEN" in done.err
+    (active,) = [each for each in run(database, "list", "--output", "jsonl").objects if each["state"] == "active"]
+    assert active["version"] != started
+    assert run(database, "promote", started, "--force").out.startswith(f"calibration {active['version']} -> ")
+    assert run(database, "promote", active["version"]).out.startswith("calibration ")
+
+
 def test_a_shadow_from_a_version(database: str) -> None:
     """Not from the active one."""
     started = json.loads(run(database, "shadow", "--from", "1.2", "--output", "json").out)

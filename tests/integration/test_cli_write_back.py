@@ -10,8 +10,8 @@ from tests.integration.cli import peakgate
 SCRIPT = """\
 #!/bin/bash
 #SBATCH --nodes=1
-#SBATCH --gpus-per-node=8
-torchrun --nproc_per_node 8 pretrain_gpt.py \\
+#SBATCH --gpus-per-node=1
+torchrun --nproc_per_node 1 pretrain_gpt.py \\
   --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 4096 --max-position-embeddings 4096 \\
   --micro-batch-size 16 --global-batch-size 256 --bf16 --vocab-size 50304
 """

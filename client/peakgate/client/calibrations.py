@@ -42,7 +42,11 @@ RETELL_TIMEOUT_SECONDS = 1800.0
 
 
 class Calibrations:
-    """Versions of the margin. Every method raises ServiceError."""
+    """Versions of the margin. Every method raises ServiceError.
+
+    What may work for minutes first asks for something small within the usual deadline: a service or a database that is frozen is told as
+    soon by it as by any other call.
+    """
 
     def __init__(self, channel: grpc.Channel, *, timeout_seconds: float) -> None:
         self._stub = CalibrationServiceStub(channel)
@@ -75,6 +79,7 @@ class Calibrations:
     def shadow(self, version: str = "") -> Calibration:
         """Starts a shadow from a version, or from everything that was observed."""
         request = ShadowCalibrationRequest(version=version)
+        self._answers()
         return called(lambda: self._stub.ShadowCalibration(request, timeout=RETELL_TIMEOUT_SECONDS)).calibration
 
     def end_shadow(self) -> Calibration:
@@ -94,14 +99,17 @@ class Calibrations:
 
     def release(self, request: ReleaseObservationRequest) -> ReleaseObservationResponse:
         """Lets an observation that was kept out be learned."""
+        self._answers()
         return called(lambda: self._stub.ReleaseObservation(request, timeout=RETELL_TIMEOUT_SECONDS))
 
     def report(self, request: ReportCalibrationRequest) -> ReportCalibrationResponse:
         """Whether the margin keeps what it promises."""
+        self._answers()
         return called(lambda: self._stub.ReportCalibration(request, timeout=REPORT_TIMEOUT_SECONDS))
 
     def simulate(self, messages: Iterable[SimulateCalibrationRequest]) -> SimulateCalibrationResponse:
         """What each policy would have done with a history."""
+        self._answers()
         return called(lambda: self._stub.SimulateCalibration(iter(messages), timeout=SIMULATION_TIMEOUT_SECONDS))
 
     def export_history(self, *, since_seconds: float = 0) -> Iterator[PastAttempt]:
@@ -113,3 +121,7 @@ class Calibrations:
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
+
+    def _answers(self) -> None:
+        """Raises ServiceError when the service, or the database behind it, gives no list of one row within the usual time."""
+        called(lambda: self._stub.ListCalibrations(ListCalibrationsRequest(page_size=1), timeout=self._timeout_seconds))

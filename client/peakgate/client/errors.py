@@ -86,6 +86,8 @@ class ServiceError(PeakgateError):
         if call.code().name == "UNAVAILABLE" and not reason:
             message = f"the service cannot be reached ({message}); start it with `peakgate serve`, or name another with --server"
         code = call.code().name
+        if code == "DEADLINE_EXCEEDED" and not reason:
+            message = f"the service did not answer in time ({message}); it, or its database, may be overloaded or stopped"
         if code == "RESOURCE_EXHAUSTED" and not reason and "larger than max" in message:  # gRPC itself, which knows no reasons
             code, reason = "INVALID_ARGUMENT", "DOCUMENT_TOO_LARGE"
         return cls(message, code=code, reason=reason or code, fields=fields)

@@ -68,9 +68,9 @@ class Service:
         """The answer to a job. Raises ServiceError."""
         return await _called(self._stub.Predict(request, timeout=seconds))
 
-    async def get(self, prediction: str, seconds: float) -> GetPredictionResponse:
-        """A stored prediction. Raises ServiceError."""
-        return await _called(self._stub.GetPrediction(GetPredictionRequest(prediction=prediction), timeout=seconds))
+    async def get(self, prediction: str, seconds: float, *, is_brief: bool = False) -> GetPredictionResponse:
+        """A stored prediction; a brief one without the search for a change. Raises ServiceError."""
+        return await _called(self._stub.GetPrediction(GetPredictionRequest(prediction=prediction, brief=is_brief), timeout=seconds))
 
 
 async def _called(call: Awaitable[Answer]) -> Answer:
@@ -105,12 +105,12 @@ class Judges:
             self.answers.put(key, judgement.answer)
         return judgement
 
-    async def stored(self, prediction: str) -> GetPredictionResponse | None:
-        """What the service keeps under a name; None where it keeps nothing or is away."""
+    async def stored(self, prediction: str, *, is_brief: bool = False) -> GetPredictionResponse | None:
+        """What the service keeps under a name; None where it keeps nothing or is away. `is_brief`: no change is looked for."""
         if self.service is None or self.breaker.is_open:
             return None
         try:
-            found = await self.service.get(prediction, self.deadline_seconds)
+            found = await self.service.get(prediction, self.deadline_seconds, is_brief=is_brief)
         except ServiceError as error:
             self._note(error)
             return None

@@ -19,6 +19,9 @@ from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 
 MARK = "peakgate: "
 WIDTH, MOST_LINES = 120, 3
+SHORTEST_CARD = 20
+"""Characters that a card's name keeps; before that the phase gives way."""
+
 _ASCII = {"\N{NO-BREAK SPACE}": " ", "×": "x", "…": "...", "–": "-", "—": "-", "→": "->", "’": "'", "²": "2", "³": "3"}
 REFUSED, SUBMITTED = "refused", "submitted all the same"
 
@@ -26,12 +29,13 @@ REFUSED, SUBMITTED = "refused", "submitted all the same"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """Beside the answer: `change`, the cheapest one in the job's own syntax (empty: the suggestion's own words); `card`: a type that it may
-    get and that holds it, where it asks for none; `outcome`: what happens
+    get and that holds it, where it asks for none; `too_small`: a card that it may get as well and that does not; `outcome`: what happens
     now, in words; `unserved`: why the answer is not the service's; `try_with`: how to try a rejected job all the same; `is_brief`: no
     change was looked for yet."""
 
     change: str = ""
     card: str = ""
+    too_small: str = ""
     outcome: str = ""
     unserved: str = ""
     try_with: str = ""
@@ -85,9 +89,21 @@ def _too_large(answer: PredictResponse) -> str:
     category = re.match(r"(\w+):", answer.reason)
     name = category[1] if category else max(sizes, key=lambda each: sizes[each], default="")
     share = f" {gb(sizes[name])}" if name in sizes else ""
-    where = f" at the peak in {answer.peak_phase}" if answer.peak_phase else ""
-    card = answer.capacity.gpu or "the card"
-    return f"{_words(name)}{share}{where}: a GPU needs {gb(need)}, {card} has {gb(have)}, {gb(need - have)} too few"
+    places = (f" at the peak in {answer.peak_phase}", f" in {answer.peak_phase}", "") if answer.peak_phase else ("",)
+    before, behind = f": a GPU needs {gb(need)}, ", f" has {gb(have)}, {gb(need - have)} too few"
+    card = ascii_of(answer.capacity.gpu) or "the card"
+    room = WIDTH - len(MARK) - len(before) - len(behind) - len(_words(name) + share)
+    where = next((each for each in places if len(each) + min(len(card), SHORTEST_CARD) <= room), "")
+    return f"{_words(name)}{share}{where}{before}{_shortened(card, room - len(where))}{behind}"
+
+
+def _shortened(name: str, room: int) -> str:
+    """Both ends of a name: the card's, and the slice's."""
+    room = max(room, SHORTEST_CARD)
+    if len(name) <= room:
+        return name
+    tail = 2 * (room - 3) // 3
+    return f"{name[: room - 3 - tail]}...{name[-tail:]}"
 
 
 def _change(answer: PredictResponse, told: Told) -> str:
@@ -120,7 +136,11 @@ def _rest(answer: PredictResponse, told: Told) -> str:
 
 def _fits(answer: PredictResponse, told: Told) -> str:
     card = answer.capacity.gpu or "the card"
-    text = f"fits: a GPU needs {gb(answer.peak.bound_bytes)} of {gb(answer.capacity.usable_bytes)} of {card}"
+    need = gb(answer.peak.bound_bytes)
+    text = f"fits: a GPU needs {need} of {gb(answer.capacity.usable_bytes)} of {card}"
+    if told.too_small:
+        asked = f"; ask for gpu:{told.card}" if told.card else ""
+        text = f"fits {card}, not {told.too_small}, which it may get as well: a GPU needs {need}{asked}"
     return f"{text} ({told.unserved})" if told.unserved else text
 
 

@@ -39,7 +39,8 @@ class Launch:
     left_out: bool = False
     """Whether words may be missing that stand in a file which is not at hand."""
     may_not_run: bool = False
-    """Whether a script starts it in a branch of which nobody knows here whether it is taken: another launch may run in its place."""
+    """Whether a script starts it in a branch of which nobody knows here whether it is taken, or starts another one when it fails: another
+    launch may run in its place."""
     kept: dict[str, object] = field(default_factory=dict)
     """What readers of one family found in it and ask for again, by a name of theirs."""
 

@@ -105,9 +105,8 @@ def _leaves(loader: yaml.SafeLoader | yaml.CSafeLoader, root: yaml.Node, file: s
         place = Place(kind=kind, key=path, file=file, line=node.start_mark.line + 1)
         if isinstance(node, yaml.SequenceNode):
             if any(not isinstance(each, yaml.ScalarNode) for each in node.value):
-                waiting += [
-                    (f"{path}.{index}" if path else str(index), each, depth + 1) for index, each in enumerate(node.value[:MOST_NODES])
-                ]
+                numbered = reversed(list(enumerate(node.value[:MOST_NODES])))
+                waiting += [(f"{path}.{index}" if path else str(index), each, depth + 1) for index, each in numbered]
                 continue
             yield path, Stated([loader.construct_object(each) for each in node.value[:MOST_NODES]], place)
         else:

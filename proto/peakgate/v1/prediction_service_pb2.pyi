@@ -244,16 +244,20 @@ class GetPredictionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PREDICTION_FIELD_NUMBER: _builtins.int
+    BRIEF_FIELD_NUMBER: _builtins.int
     prediction: _builtins.str
     """Its name, predictions/…."""
+    brief: _builtins.bool
+    """True: leave out timeline and suggestions, for which a rejected job is searched."""
     def __init__(
         self,
         *,
         prediction: _builtins.str = ...,
+        brief: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["prediction", b"prediction"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["brief", b"brief", "prediction", b"prediction"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from peakgate.calibration.curve import Curve
 from peakgate.calibration.drift import CLIP
+from peakgate.calibration.earlier import NAMED_VERSIONS, with_numbers
 from peakgate.calibration.gate import LABEL_WEAK, USER_QUARANTINED, judge_size, judge_values, refused
 from peakgate.calibration.levels import Levels
 from peakgate.calibration.observation import Observation, Outcome
@@ -15,9 +16,13 @@ from peakgate.calibration.snapshot import Snapshot
 from peakgate.calibration.subject import Subject
 from peakgate.calibration.trust import ROWS, Record
 from peakgate.calibration.users import Users
+from peakgate.calibration.versions import Versions
 
-STATE_FORMAT = 3
-"""Of the state that is stored, and of the keys of frameworks and groups in it; another one cannot be read."""
+STATE_FORMAT = 4
+"""Of the state that is stored. One of format 3 is read too (earlier.py); any other is made again from what was observed."""
+
+KEYS_FORMAT = 3
+"""Of the keys of frameworks and groups, in the state and in what was observed: under others nothing that was learned is found."""
 
 CURVE_EVERY_ROWS = 10
 """The curve is drawn anew after so many rows: it moves slowly, and drawing it is most of the work."""
@@ -85,6 +90,7 @@ class Calibrator:
             self._snapshot = Snapshot(
                 version=self.version,
                 nodes=self._levels.views(),
+                versions=self._levels.versions.numbers,
                 curve=self._curve,
                 leanings=self._users.leanings(),
                 suspects=self._users.suspects(),
@@ -141,10 +147,12 @@ class Calibrator:
         """Everything, as JSON can hold it: `from_state` gives an equal calibrator back, to the last bit."""
         return {
             "format": STATE_FORMAT,
+            "keys": KEYS_FORMAT,
             "epoch": self.epoch,
             "count": self._count,
             "drawn_at": self._drawn_at,
             "newest": list(self._newest) if self._count else None,
+            "versions": self._levels.versions.state(),
             "nodes": self._levels.state(),
             "pool": self._pool.state(),
             "users": self._users.state(),
@@ -162,17 +170,20 @@ class Calibrator:
 
     @classmethod
     def _from_state(cls, state: Mapping[str, object]) -> Calibrator:
-        if state["format"] != STATE_FORMAT:
+        if state["format"] == NAMED_VERSIONS:
+            state = with_numbers(state)
+        elif state["format"] != STATE_FORMAT:
             raise ValueError(f"its format is {state['format']}, not {STATE_FORMAT}")
-        epoch, count, drawn_at, nodes, pool, users, record, curve = (state[name] for name in _PARTS)
+        epoch, count, drawn_at, versions, nodes, pool, users, record, curve = (state[name] for name in _PARTS)
         if not (
             isinstance(epoch, str)
             and isinstance(count, int)
             and isinstance(drawn_at, int)
             and isinstance(nodes, dict)
             and isinstance(pool, list)
+            and isinstance(versions, list)
         ):
-            raise TypeError("epoch, count, drawn_at, nodes or pool has a wrong type")
+            raise TypeError("epoch, count, drawn_at, versions, nodes or pool has a wrong type")
         if not (isinstance(users, dict) and isinstance(record, list) and isinstance(curve, list)):
             raise TypeError("users, record or curve has a wrong type")
         calibrator = cls(epoch=epoch)
@@ -180,7 +191,7 @@ class Calibrator:
         newest = state["newest"]
         if isinstance(newest, list):
             calibrator._newest = float(newest[0]), str(newest[1])
-        calibrator._levels = Levels.from_state(nodes)
+        calibrator._levels = Levels.from_state(nodes, Versions.from_state(versions))
         calibrator._pool = Pool.from_state(pool)
         calibrator._users = Users.from_state(users)
         calibrator._record = Record.from_state(record)
@@ -188,7 +199,7 @@ class Calibrator:
         return calibrator
 
 
-_PARTS = ("epoch", "count", "drawn_at", "nodes", "pool", "users", "record", "curve")
+_PARTS = ("epoch", "count", "drawn_at", "versions", "nodes", "pool", "users", "record", "curve")
 
 
 def replay(observations: Iterable[Observation], *, epoch: str = "1") -> Calibrator:

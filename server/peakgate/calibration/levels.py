@@ -8,6 +8,7 @@ from peakgate.calibration.node import Node, NodeView, node_from
 from peakgate.calibration.observation import Observation
 from peakgate.calibration.regression import HUBER_SCORES
 from peakgate.calibration.subject import Subject
+from peakgate.calibration.versions import Versions
 
 MIN_STATISTICS_ROWS = 20
 """Rows with the allocator's statistics from which on a group needs no others."""
@@ -16,7 +17,8 @@ MIN_STATISTICS_ROWS = 20
 class Levels:
     """Nodes by name, with a view of each that is renewed when it moves."""
 
-    def __init__(self) -> None:
+    def __init__(self, versions: Versions | None = None) -> None:
+        self._versions = versions or Versions()
         self._nodes: dict[str, Node] = {}
         self._views: dict[str, NodeView] = {}
 
@@ -24,6 +26,11 @@ class Levels:
     def alarms(self) -> int:
         """Drift alarms since the start, of all nodes."""
         return sum(node.cusum.alarms for node in self._nodes.values())
+
+    @property
+    def versions(self) -> Versions:
+        """Those that all levels refer to by number."""
+        return self._versions
 
     def moved(self) -> Mapping[str, str]:
         """What the newest alarm of each level was that raised one since this object was made, by its name."""
@@ -56,10 +63,11 @@ class Levels:
     def meet(self, observation: Observation) -> None:
         """Before a row is learned: a new version, or a long silence, costs certainty."""
         subject = observation.subject
+        version = self._versions.meet(subject.version, user=subject.user)
         for name in subject.levels:
             node = self._nodes.get(name) or Node.new(name)
             self._nodes[name] = node
-            node.meet(subject.version, observation.finished_at, user=subject.user)
+            node.meet(version, observation.finished_at, user=subject.user)
 
     def spread(self, subject: Subject) -> float:
         """How much noisier the group is than the scale says."""
@@ -92,9 +100,9 @@ class Levels:
         return {name: node.state() for name, node in sorted(self._nodes.items())}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, object]) -> Levels:
-        """The levels whose `state` that was."""
-        levels = cls()
+    def from_state(cls, state: Mapping[str, object], versions: Versions | None = None) -> Levels:
+        """The levels whose `state` that was, with the versions that they refer to."""
+        levels = cls(versions)
         for name, values in state.items():
             if not isinstance(values, list):
                 raise TypeError(f"node {name} has a wrong type")

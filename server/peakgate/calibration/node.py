@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from peakgate.calibration.drift import RENEWED, Cusum
 from peakgate.calibration.prior import GROUP_PRECISION
 from peakgate.calibration.regression import Regression, Vector
 from peakgate.calibration.spread import Spread
+from peakgate.calibration.versions import BUCKET, NAMES
 
 YOUNG_ROWS = 10
 """Exact rows below which a group is young."""
 STALE_SECONDS = 30 * 86_400.0
 """A group without an exact row for so long has lost half of its certainty."""
 STALE_KEPT = 0.5
-VERSIONS = 11
-"""Versions that are remembered, those that ran last: pairs of torch and CUDA that are in use side by side on a cluster must all be among
-them, or each would be taken for new in its turn. More would not fit into the state: a thousand groups with as many pairs each take
-0.99 MB."""
 RENEWAL_ROWS = 30
-"""Rows of one user between two versions of theirs that cost certainty, as many as an alarm lasts. Whoever states another version with
-every job (a nightly build, or on purpose) would else keep an alarm open for everybody."""
+"""Rows of one user between two versions of theirs that cost certainty, as many as an alarm lasts. Whoever moves to another version every
+few jobs would else keep an alarm open for everybody."""
 NUMBERS = 21
 """Of a node's state: nine of the regression, six of the sums, three counts, two of the spread, the rows since a renewal."""
 
 
 @dataclass(slots=True)
 class Node:
-    """One level. `versions` are those that ran last, the newest at the end; `last_exact_at` in seconds since the epoch.
+    """One level. `versions` are numbers of those that it met, the one that ran last at the end; `last_exact_at` in seconds since the epoch.
 
     `renewed_by` is whose job brought the version that last cost certainty, `renewed_rows` how many of theirs came since.
     """
@@ -39,7 +36,7 @@ class Node:
     exact_rows: int = 0
     statistics_rows: int = 0
     last_exact_at: float = 0.0
-    versions: tuple[str, ...] = ()
+    versions: tuple[int, ...] = ()
     renewed_by: str = ""
     renewed_rows: int = 0
 
@@ -48,10 +45,10 @@ class Node:
         """A node that has seen nothing."""
         return cls(regression=Regression(certainty=_certainty(name)))
 
-    def meet(self, version: str, finished_at: float, *, user: str = "") -> None:
-        """Before a row is learned: a version that it has not met, or a long silence, costs certainty."""
+    def meet(self, version: int, finished_at: float, *, user: str = "") -> None:
+        """Before a row is learned: a known version that it has not met, or a long silence, costs certainty."""
         self.renewed_rows += bool(user) and user == self.renewed_by
-        if not self.versions or not is_new(version, self.versions):
+        if version == BUCKET or not is_new(version, self.versions):
             self._remember(version)
         elif self._may_renew(user):
             self._remember(version)
@@ -65,9 +62,9 @@ class Node:
         """Whether a new version of this user is news of the level. What is not stays new, so that only their own bounds are wider."""
         return not user or user != self.renewed_by or self.renewed_rows >= RENEWAL_ROWS
 
-    def _remember(self, version: str) -> None:
-        if version:
-            self.versions = (*(each for each in self.versions if each != version), version)[-VERSIONS:]
+    def _remember(self, version: int) -> None:
+        if version != BUCKET and self.versions[-1:] != (version,):
+            self.versions = (*(each for each in self.versions if each != version), version)[-NAMES:]
 
     def view(self) -> NodeView:
         """As it stands."""
@@ -96,7 +93,7 @@ class NodeView:
     alarmed: bool
     exact_rows: int
     last_exact_at: float = 0.0
-    versions: tuple[str, ...] = ()
+    versions: tuple[int, ...] = ()
     spread: float = 1.0
     alarms: int = 0
     """Since it was first seen."""
@@ -105,9 +102,9 @@ class NodeView:
 Views = Mapping[str, NodeView]
 
 
-def is_new(version: str, versions: Iterable[str]) -> bool:
-    """Whether a version that is known has not been met."""
-    return bool(version) and version not in versions
+def is_new(version: int, versions: Collection[int]) -> bool:
+    """Whether a version is none of those that a level met. One that met none has nothing that it could differ from."""
+    return bool(versions) and version not in versions
 
 
 def node_from(name: str, state: list[object]) -> Node:
@@ -124,7 +121,7 @@ def node_from(name: str, state: list[object]) -> Node:
         spread=Spread(weight=values[18], squares=values[19]),
         statistics_rows=int(values[16]),
         last_exact_at=values[17],
-        versions=tuple(str(version) for version in versions),
+        versions=tuple(int(version) for version in versions),
         renewed_by=renewed_by,
         renewed_rows=int(values[20]),
     )

@@ -12,6 +12,7 @@ from peakgate.calibration.node import STALE_SECONDS, YOUNG_ROWS, NodeView, Views
 from peakgate.calibration.regression import dot
 from peakgate.calibration.subject import Subject
 from peakgate.calibration.trust import FIXED_MARGIN, GROUP_STALE, SAFE_COVERAGE, Trust
+from peakgate.calibration.versions import BUCKET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,8 @@ class Snapshot:
 
     version: str = "0.0"
     nodes: Views = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
+    """Number of each known version, by which nodes refer to it."""
     curve: Curve = field(default_factory=Curve)
     leanings: Mapping[str, float] = field(default_factory=dict)
     """Scales by which the jobs of a user need more than others of their levels."""
@@ -88,17 +91,26 @@ class Snapshot:
         """Whether something was learned of the user that moves the bounds of their jobs."""
         return bool(user) and (user in self.leanings or any(user == suspect for suspect, _ in self.suspects))
 
+    def names(self, node: NodeView) -> tuple[str, ...]:
+        """Of the versions that a level met and that are known, the one that ran last at the end."""
+        names = {number: name for name, number in self.versions.items()}
+        return tuple(names[number] for number in node.versions if number in names)
+
     def is_unsure(self, subject: Subject) -> bool:
         """Whether a smaller α is due: the group is young, an alarm is open, or the version has not been seen."""
         group = self.nodes.get(subject.levels[1])
         if group is None or group.exact_rows < YOUNG_ROWS:
             return True
-        return any(node.alarmed or is_new(subject.version, node.versions) for node in self._path(subject))
+        return any(node.alarmed or self._is_new(subject, node) for node in self._path(subject))
 
     def observations(self, subject: Subject) -> int:
         """Exact rows of its own group."""
         group = self.nodes.get(subject.levels[1])
         return group.exact_rows if group is not None else 0
+
+    def _is_new(self, subject: Subject, node: NodeView) -> bool:
+        """Whether the job states a version that the level has not met, or that nobody else runs."""
+        return bool(subject.version) and is_new(self.versions.get(subject.version, BUCKET), node.versions)
 
     def _stale(self, subject: Subject, now: float) -> tuple[str, ...]:
         group = self.nodes.get(subject.levels[1])
@@ -122,7 +134,7 @@ class Snapshot:
         return subject.scale * (group.spread if group is not None else 1.0)
 
     def _widening(self, subject: Subject) -> float:
-        alarmed = sum(node.alarmed or is_new(subject.version, node.versions) for node in self._path(subject))
+        alarmed = sum(node.alarmed or self._is_new(subject, node) for node in self._path(subject))
         return prior.ALARM_SCORES * alarmed + self.suspects.get((subject.user, subject.framework), 0.0)
 
     def _clipped(self, subject: Subject, residual: float) -> float:

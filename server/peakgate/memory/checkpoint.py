@@ -10,7 +10,8 @@ from peakgate.memory.kernels import NO_FORMULA
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.selective import Cache
-from peakgate.memory.tape import Layer, Node, RecomputedError, Storage, Tensor
+from peakgate.memory.storage import Storage
+from peakgate.memory.tape import Layer, Node, RecomputedError, Tensor
 
 if TYPE_CHECKING:
     from peakgate.memory.machine import Machine

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from peakgate.memory.by_ratio import by_ratio
 from peakgate.memory.choices import BEFORE_STEP, PHASES
 from peakgate.memory.counts import Counts
+from peakgate.memory.host_memory import host_bytes
 from peakgate.memory.model import Described
 from peakgate.memory.not_counted.model import of_description
-from peakgate.memory.offload import host_bytes
 from peakgate.memory.pipeline import Stage, stages
 from peakgate.memory.plan import Degrees, Plan
 from peakgate.memory.prediction import LedgerLine, Prediction, Timeline, TimelinePoint
@@ -19,7 +19,7 @@ from peakgate.memory.reserved import replayed
 from peakgate.memory.resolve import Resolved
 from peakgate.memory.runtime import communication_bytes
 from peakgate.memory.states import States
-from peakgate.memory.step import census
+from peakgate.memory.weighing import census
 
 ITEMS = {
     "activations": "saved for the backward pass",

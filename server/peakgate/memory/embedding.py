@@ -8,7 +8,8 @@ from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import REBUILT, padded
 from peakgate.memory.shared_tensors import by_kind
 from peakgate.memory.stacks import Stack
-from peakgate.memory.tape import INT64, Storage, Tensor
+from peakgate.memory.storage import Storage
+from peakgate.memory.tape import INT64, Tensor
 
 INTO_LAYERS = ("bias", "cross_bias")
 """Locals of an embedding block that the layers take as arguments."""

@@ -16,8 +16,8 @@ from peakgate.memory.optimizers import ROWS
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.prediction import LedgerLine
-from peakgate.memory.states import Weight
 from peakgate.memory.step import Walk
+from peakgate.memory.weights import Weight
 
 STATES = ("parameters", "gradients", "master_weights", "optimizer_states")
 

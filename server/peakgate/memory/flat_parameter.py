@@ -18,7 +18,8 @@ from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.machine import ENDS
 from peakgate.memory.offload import on_host
 from peakgate.memory.sharding import Sharding, drop_all, drop_gradients
-from peakgate.memory.tape import Layer, Parameter, Storage
+from peakgate.memory.storage import Storage
+from peakgate.memory.tape import Layer, Parameter
 
 if TYPE_CHECKING:
     from peakgate.memory.census import Census

@@ -22,7 +22,8 @@ from peakgate.memory.machine import ENDS
 from peakgate.memory.offload import on_host
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.sharding import Sharding, drop_all, drop_gradients
-from peakgate.memory.tape import Layer, Parameter, Storage, Tensor
+from peakgate.memory.storage import Storage
+from peakgate.memory.tape import Layer, Parameter, Tensor
 
 if TYPE_CHECKING:
     from peakgate.memory.census import Census, Sizes

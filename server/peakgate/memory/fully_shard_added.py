@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from peakgate.memory.fully_shard import REDUCE_SCATTER, FullyShard, Unit
 from peakgate.memory.machine import ENDS
 from peakgate.memory.sharding import drop_all
-from peakgate.memory.tape import Parameter, Storage
+from peakgate.memory.storage import Storage
+from peakgate.memory.tape import Parameter
 
 if TYPE_CHECKING:
     from peakgate.memory.census import Census

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from peakgate.memory.forward import ForwardPass
 from peakgate.memory.methods.outputs import logits_of
 from peakgate.memory.tape import Tensor
-
-if TYPE_CHECKING:
-    from peakgate.memory.step import ForwardPass
 
 
 def infer(step: ForwardPass, cache_bytes: int = 0, *, head: bool = True) -> list[Tensor]:

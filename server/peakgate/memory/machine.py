@@ -17,7 +17,8 @@ from peakgate.memory.profiles import profile_of
 from peakgate.memory.roles import promoted, roles_of, transposed
 from peakgate.memory.shared_tensors import of_kind
 from peakgate.memory.stacks import sizes_of
-from peakgate.memory.tape import FLOAT32, INT64, Layer, Node, Operand, Parameter, RecomputedError, Shape, Storage, Tape, Tensor
+from peakgate.memory.storage import Storage
+from peakgate.memory.tape import FLOAT32, INT64, Layer, Node, Operand, Parameter, RecomputedError, Shape, Tape, Tensor
 
 COLUMN = frozenset({"q", "k", "v", "qkv", "gate", "up", "gate_up", "head", "q_b", "kv_b", "kv"})
 """Linear layers that tensor parallelism splits by output (Megatron-LM: ColumnParallelLinear)."""

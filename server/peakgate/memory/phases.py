@@ -12,12 +12,13 @@ from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.inference import evaluate
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.meter import WALKED, High
-from peakgate.memory.methods.companions import cache_bytes
+from peakgate.memory.methods.outputs import cache_bytes
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import FSDP, FSDP2, Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.stacks import sizes_of
-from peakgate.memory.step import ForwardPass, census, meter_of
+from peakgate.memory.step import Step, meter_of
+from peakgate.memory.weighing import census
 
 GATHERED = (*FSDP, "zero3")
 """Shardings of which a full state dict gathers weights; under the others each rank has them."""
@@ -55,7 +56,7 @@ def _evaluated(plan: Plan, stage: Stage, gradients: int) -> High:
     meter = meter_of(plan)
     meter.enter("evaluate")
     held = meter.add(gradients, gradients, "gradients")
-    step = ForwardPass(own, stage, meter, each=False)
+    step = Step(own, stage, meter, each=False)
     before = input_bytes(plan, sizes_of(plan, plan.architecture.pattern[-1]))
     larger = max(0, input_bytes(own, step.machine.dims) - before) if profile_of(plan.profile).tables else 0
     cached = step.machine.tape.allocate((cache_bytes(own) if _caches(plan) else 0) + larger, "activations")

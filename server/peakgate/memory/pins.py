@@ -7,7 +7,8 @@ context; the graph itself lives while an output of it has a name.
 from __future__ import annotations
 
 from peakgate.memory.meter import Meter
-from peakgate.memory.tape import Layer, Storage
+from peakgate.memory.storage import Storage
+from peakgate.memory.tape import Layer
 
 
 class Pins:

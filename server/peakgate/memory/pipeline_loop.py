@@ -12,7 +12,8 @@ from dataclasses import replace
 from peakgate.memory.machine import Machine
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.tape import Storage, Tensor
+from peakgate.memory.storage import Storage
+from peakgate.memory.tape import Tensor
 
 
 class PipelineLoop:

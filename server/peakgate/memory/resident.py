@@ -8,8 +8,8 @@ from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.prediction import LedgerLine
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.states import States, Weight
-from peakgate.memory.whole_weights import weights_of_plan
+from peakgate.memory.states import States
+from peakgate.memory.weights import Weight
 
 
 def resident_lines(plan: Plan, stage: Stage, states: States, weights: list[Weight], tables: int) -> list[LedgerLine]:
@@ -28,7 +28,7 @@ def resident_lines(plan: Plan, stage: Stage, states: States, weights: list[Weigh
         LedgerLine(category="activations", item="static buffers of CUDA graphs", bytes=static_bytes(plan)),
         LedgerLine(category="communication", item="DDP gradient buckets", bytes=buckets),
         *(profile.resident(plan, stage, weights) if profile.resident else ()),
-        *companion_lines(plan, weights_of_plan),
+        *companion_lines(plan),
         LedgerLine(category="runtime", item="generation engine", bytes=0 if plan.engine_sleeps else plan.engine_bytes),
     ]
     return [line for line in lines if line.bytes]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from peakgate.memory.forward import ForwardPass
 from peakgate.memory.meter import Meter, exact
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plain import run as plain_network
 from peakgate.memory.plan import Plan
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.step import ForwardPass
 
 
 def saved_bytes_per_layer(plan: Plan, meter: Meter | None = None) -> int:

@@ -8,15 +8,13 @@ on the list.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from peakgate.memory.tape import Storage
+from peakgate.memory.storage import Storage
 
 LISTED = ("flash", "efficient", "reduce_scatter")
 PRODUCTS = frozenset({"linear", "linear_gathered", "linear_scattered"})
 
-Cache = list[list["Storage"]]
+Cache = list[list[Storage]]
 """The kept outputs of a stretch, one list an operation, in the order of the forward pass."""
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peakgate.memory.tape import Layer, Parameter, Storage, Tensor
+from peakgate.memory.storage import Storage
+from peakgate.memory.tape import Layer, Parameter, Tensor
 from peakgate.memory.trained import gradient_itemsize
 
 if TYPE_CHECKING:

@@ -18,25 +18,14 @@ from peakgate.memory.optimizers import PAGED_FROM, ROWS, StepTemporary, step_tem
 from peakgate.memory.plan import FSDP, SHARDED, Plan
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.profiles.megatron_fp8 import in_8_bits
-from peakgate.memory.tape import Parameter
 from peakgate.memory.trained import gradient_itemsize, state_itemsize
+from peakgate.memory.weights import Weight
 
 SHARDED_FROM = {
     "optimizer": SHARDED,
     "gradients": ("zero2", "zero3", *FSDP),
     "parameters": ("zero3", *FSDP),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weight:
-    """A weight that `count` equal layers of the rank hold."""
-
-    name: str
-    elements: int
-    trainable: bool
-    count: int
-    shape: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,15 +133,6 @@ def _parameter_bytes(plan: Plan, weights: list[Weight]) -> int:
 def quantisable(name: str, whole: frozenset[str]) -> bool:
     """Whether the weight is quantised: every linear layer but those that stay whole (transformers: the head)."""
     return name.startswith("linear.") and name.removeprefix("linear.") not in whole
-
-
-def weights_of(parameters: dict[tuple[int, int], list[Parameter]], times: dict[int, int]) -> list[Weight]:
-    """The weights of a walk, with how many equal layers hold each."""
-    return [
-        Weight(name=p.name, elements=p.elements, trainable=p.trainable, count=times[layer[0]], shape=p.shape)
-        for layer, listed in parameters.items()
-        for p in listed
-    ]
 
 
 def step_temporary_bytes(plan: Plan, states: States) -> int:

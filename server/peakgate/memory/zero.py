@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.offload import on_host
 from peakgate.memory.sharding import Sharding, drop_all, drop_gradients
-from peakgate.memory.tape import Layer, Storage
+from peakgate.memory.storage import Storage
+from peakgate.memory.tape import Layer
 
 if TYPE_CHECKING:
     from peakgate.memory.census import Census

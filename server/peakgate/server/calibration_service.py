@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import grpc
 
@@ -138,7 +138,7 @@ class CalibrationService(CalibrationServiceServicer):
         except ValueError:
             return message
         message.distrust.extend(snapshot.trust.reasons(1 - self._judge.policy.coverage))
-        message.levels.extend(_level(name, node) for name, node in sorted(snapshot.nodes.items()))
+        message.levels.extend(_level(name, node, snapshot.names(node)) for name, node in sorted(snapshot.nodes.items()))
         return message
 
 
@@ -166,8 +166,8 @@ def _trial(row: CalibrationRow) -> pb.CalibrationTrial | None:
     return pb.CalibrationTrial(rules=rules, rows=trial.rows, misses=trial.misses, active_misses=trial.active_misses, behind=behind)
 
 
-def _level(name: str, node: NodeView) -> pb.CalibrationLevel:
-    return pb.CalibrationLevel(level=name, observations=node.exact_rows, alarms=node.alarms, alarmed=node.alarmed, versions=node.versions)
+def _level(name: str, node: NodeView, versions: Sequence[str]) -> pb.CalibrationLevel:
+    return pb.CalibrationLevel(level=name, observations=node.exact_rows, alarms=node.alarms, alarmed=node.alarmed, versions=versions)
 
 
 def _groups(text: str) -> list[pb.CalibrationGroup]:

@@ -6,7 +6,7 @@ import json
 from enum import StrEnum
 
 from peakgate.calibration import Calibrator, Observation, Outcome
-from peakgate.calibration.calibrator import STATE_FORMAT
+from peakgate.calibration.calibrator import KEYS_FORMAT
 from peakgate.server.groups import Groups, GroupSummary
 from peakgate.server.policy import DEFAULT_COVERAGE
 
@@ -72,9 +72,13 @@ def margin_from(text: str) -> Margin:
 
 
 def is_of_other_keys(text: str) -> bool:
-    """Whether a stored margin has another format than this version's, and not just none."""
+    """Whether the keys of a stored margin are not this version's; one without any that can be read has none.
+
+    Up to format 3 the state's format counted up with the keys.
+    """
     try:
-        found = json.loads(text)["calibrator"]["format"]
-    except (KeyError, TypeError, ValueError):
+        calibrator = json.loads(text)["calibrator"]
+        found = calibrator.get("keys", calibrator["format"])
+    except (AttributeError, KeyError, TypeError, ValueError):
         return False
-    return isinstance(found, int) and found != STATE_FORMAT
+    return isinstance(found, int) and found != KEYS_FORMAT

@@ -166,7 +166,8 @@ class Predictor:
                 f"prediction: {request.prediction[:100]!r} is not known; predictions that no job uses expire",
                 hint="list the known ones with `peakgate jobs`",
             )
-        answer = self._copy(await self._judged(stored.row.content.job, stored.row.user), brief=False)
+        judged = await self._judged(stored.row.content.job, stored.row.user, brief=request.brief)
+        answer = self._copy(judged, brief=request.brief)
         answer.prediction = stored.row.prediction
         then = unpack(stored.row.content.answer)
         if then.HasField("try_anyway"):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from peakgate.calibration import Observation, Subject
-from peakgate.calibration.calibrator import STATE_FORMAT
+from peakgate.calibration.calibrator import KEYS_FORMAT
 from peakgate.memory.prediction import JobError
 from peakgate.server.convert import job_from_message
 from peakgate.server.lengths import at_length
@@ -45,7 +45,7 @@ class Teller:
     def observation(self, row: ToldRow) -> Observation | None:
         """One of them; None when it is left out."""
         observation = replace(observation_from(row.text), released=row.released)
-        if row.model_version == self.memory.version and format_of(row.text) == STATE_FORMAT:
+        if row.model_version == self.memory.version and format_of(row.text) == KEYS_FORMAT:
             return observation
         return self._again(row, observation) if self.everything else None
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, replace
 
 from peakgate.calibration import Observation, Subject
-from peakgate.calibration.calibrator import STATE_FORMAT
+from peakgate.calibration.calibrator import KEYS_FORMAT
 from peakgate.memory.check import world_of
 from peakgate.memory.defaults import default_of
 from peakgate.memory.job import Job
@@ -89,7 +89,7 @@ def subject_from(text: str) -> Subject:
 
 def observation_text(observation: Observation) -> str:
     """An observation as the store holds it: all that the calibration was told, and what its keys and figures mean."""
-    return json.dumps(asdict(observation) | {"format": STATE_FORMAT}, separators=(",", ":"), allow_nan=False)
+    return json.dumps(asdict(observation) | {"format": KEYS_FORMAT}, separators=(",", ":"), allow_nan=False)
 
 
 def observation_from(text: str) -> Observation:

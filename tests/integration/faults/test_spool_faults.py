@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,24 @@ from tests.unit.agent.builders import GIB, a_key, a_row
 from peakgate.agent.peaks import PeakRow
 from peakgate.agent.spool import Spool
 
+IN_THE_SUITE, IN_ALL = 40, 400
+SEEDS = [*range(IN_THE_SUITE), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(IN_THE_SUITE, IN_ALL))]
 ROWS = [a_row(a_key(pid=pid, job=str(pid)), peak_bytes=pid * GIB) for pid in range(1, 60)]
 
 
-def a_file(folder: Path) -> Path:
+@cache
+def a_spool() -> bytes:
     """A spool of sixty rows of as many jobs, closed."""
-    spool = Spool(path=folder / "agent.db")
-    spool.put(rows=ROWS)
-    spool.close()
+    with tempfile.TemporaryDirectory() as folder:
+        spool = Spool(path=Path(folder) / "agent.db")
+        spool.put(rows=ROWS)
+        spool.close()
+        return (Path(folder) / "agent.db").read_bytes()
+
+
+def a_file(folder: Path) -> Path:
+    """One with it."""
+    (folder / "agent.db").write_bytes(a_spool())
     return folder / "agent.db"
 
 
@@ -45,7 +56,7 @@ def what_is_left(path: Path) -> list[PeakRow]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_truncated_file_loses_rows_and_invents_none(tmp_path: Path, seed: int) -> None:
     """Cut at any place: the agent goes on, with those rows that are whole or with a new file; none is changed."""
     path = a_file(tmp_path)
@@ -53,7 +64,7 @@ def test_a_truncated_file_loses_rows_and_invents_none(tmp_path: Path, seed: int)
     assert all(row in ROWS for row in what_is_left(path))
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_flipped_bit_moves_no_peak_to_another_job(tmp_path: Path, seed: int) -> None:
     """One to eight bits anywhere in the file: a row is as it was written or it is gone."""
     path = a_file(tmp_path)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.admission_reviews import APIS, FITS, KINDS, RULES, T4, TOO_LARGE, stating
+from tests.admission_reviews import APIS, FITS, KINDS, RULES, SPEC, T4, TOO_LARGE, stating
 from tests.bench.programs import Program
 from tests.integration.kubernetes.real_api_server import ApiServer, a_definition, api_server
 from tests.webhooks import RunningWebhook, running_webhook
@@ -41,7 +42,7 @@ def asked(api: ApiServer, service: Program, tmp_path_factory: pytest.TempPathFac
     with running_webhook(tmp_path_factory.mktemp("asked"), RULES, "--server", service.target, "--no-beside") as webhook:
         bundle = base64.b64encode((webhook.folder / "tls" / "ca.crt").read_bytes()).decode()
         rules = [
-            {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": [plural], "scope": "Namespaced"}
+            {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": [plural], "scope": "Namespaced"}
             for group, _, plural in (APIS[kind] for kind in KINDS)
         ]
         hook = {
@@ -84,6 +85,22 @@ def test_each_kind_is_allowed_warned_and_denied(api: ApiServer, asked: RunningWe
         assert status == 403
         assert "too few" in refused["message"]
     assert "fault" not in asked.log
+
+
+def test_a_cron_job_is_judged_again_when_its_job_changes(api: ApiServer, asked: RunningWebhook) -> None:
+    """And only then: another schedule of a job that does not fit passes."""
+    status, created, _ = create(api, "CronJob", "enforced-a", FITS)
+    assert status == 201
+    path = f"/apis/batch/v1/namespaces/enforced-a/cronjobs/{created['metadata']['name']}"
+    annotations = created["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["annotations"]
+    annotations[SPEC] = json.dumps(TOO_LARGE)
+    status, refused, _ = api.call("PUT", path, created)
+    assert status == 403
+    assert "too few" in refused["message"]
+    annotations[SPEC] = json.dumps(FITS)
+    created["spec"]["schedule"] = "@hourly"
+    assert api.call("PUT", path, created)[0] == 200
+    assert asked.process.poll() is None
 
 
 def test_a_dry_run_stores_nothing_and_the_audit_log_knows(api: ApiServer, asked: RunningWebhook) -> None:

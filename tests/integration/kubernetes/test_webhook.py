@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.admission_further import further_cases
 from tests.admission_reviews import FITS, RECORDED, RULES, SPEC, T4, TOO_LARGE, a_review, cases, stating, with_new_uids
 from tests.bench.programs import Program, peakgate_server
 from tests.certificate_swaps import swap
@@ -26,6 +27,9 @@ SWAPS = 12
 
 PREDICTION = "peakgate.io/prediction"
 LONGEST_SECONDS = 2.0
+IN_TIME = 5
+"""Tries until both webhooks were answered by the service within its 0.8 s: on a machine with other work one may be late."""
+
 BESIDE = re.compile(rf"{BESIDE_READY} (\d+)")
 
 
@@ -41,7 +45,7 @@ def test_recorded_reviews_are_answered(webhook: RunningWebhook, path: Path) -> N
 def test_the_table_comes_out_over_the_wire(webhook: RunningWebhook) -> None:
     """Every body of the table, over one connection that stays open as the API server's does."""
     with contextlib.closing(webhook.connection()) as connection:
-        for case in map(with_new_uids, cases()):
+        for case in map(with_new_uids, [*cases(), *further_cases()]):
             connection.request("POST", PATH, case.body, JSON)
             check(case, json.loads(connection.getresponse().read()), may_lack_change=True)
     text = webhook.probe("/metrics")[1]
@@ -155,19 +159,22 @@ def test_a_service_that_is_killed_is_missed_without_a_review(tmp_path: Path) -> 
 
 def test_what_mutating_adds_is_what_validating_finds(webhook: RunningWebhook, service: Program) -> None:
     """The mutating webhook names a prediction; the validating one takes that instead of a second. A name of another job is not believed."""
-    with connect(service.target, predict_timeout_seconds=10.0) as client:
-        before = len(client.list_predictions(limit=1000))
-        review = a_review(stating("Job", TOO_LARGE, product=T4))
+    for number in range(IN_TIME):
+        review = a_review(stating("Job", TOO_LARGE, product=T4), user=f"dora-{number}")
         mutated = webhook.ask(json.dumps(review).encode(), path="/mutate?timeout=3s")
-        patch = json.loads(base64.b64decode(mutated["patch"]))
-        name = next(each["value"] for each in patch if each["path"].startswith("/metadata/annotations"))[PREDICTION]
+        patch = json.loads(base64.b64decode(mutated.get("patch", "W10=")))
+        name = next((each["value"][PREDICTION] for each in patch if each["path"].startswith("/metadata/annotations")), "")
         item = review["request"]["object"]
         item["metadata"]["annotations"] = {PREDICTION: name}
         validated = webhook.ask(json.dumps(review).encode())
-        assert validated["auditAnnotations"]["prediction"] == name
-        assert validated["warnings"][-1].endswith(name.removeprefix("predictions/"))
-        assert len(client.list_predictions(limit=1000)) == before + 1
-        item["spec"]["template"]["metadata"]["annotations"][SPEC] = json.dumps(FITS)
-        other = webhook.ask(json.dumps(review).encode())
-        assert other["auditAnnotations"]["verdict"] == "admit"
-        assert other["auditAnnotations"]["prediction"] != name
+        if name and validated["auditAnnotations"].get("prediction") == name:
+            break
+    assert validated["auditAnnotations"]["prediction"] == name
+    assert validated["warnings"][-1].endswith(name.removeprefix("predictions/"))
+    with connect(service.target, predict_timeout_seconds=10.0) as client:
+        stored = client.list_predictions(limit=1000)
+    assert [each.prediction for each in stored if each.user == f"dora-{number}"] == [name]
+    item["spec"]["template"]["metadata"]["annotations"][SPEC] = json.dumps(FITS)
+    other = webhook.ask(json.dumps(review).encode())
+    assert other["auditAnnotations"]["verdict"] == "admit"
+    assert other["auditAnnotations"]["prediction"] != name

@@ -120,11 +120,11 @@ async def test_a_job_that_cannot_be_predicted_is_left_out(start_service: Any, a_
 
 
 async def test_other_keys_are_told_again_too(start_service: Any, a_job: AJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change of how groups are called counts the state's format up: what was observed is found under the new names."""
+    """A change of how groups are called counts the format of the keys up: what was observed is found under the new names."""
     async with start_service() as first:
         await lived(first, a_job, (1, 2, 3))
     for module in (calibrator, margin, retell, subjects):
-        monkeypatch.setattr(module, "STATE_FORMAT", 99)
+        monkeypatch.setattr(module, "KEYS_FORMAT", 99)
     key = subjects.group_key
     monkeypatch.setattr(subjects, "group_key", lambda *arguments: f"new/{key(*arguments)}")
     async with start_service() as second:

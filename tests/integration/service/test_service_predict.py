@@ -53,6 +53,16 @@ async def test_a_job_that_does_not_fit_is_an_answer(service: Any, a_job: AJob) -
     assert answer.suggestions[0].fits
 
 
+async def test_a_stored_prediction_is_told_briefly(service: Any, a_job: AJob) -> None:
+    """The same verdict and figures without the search for a change, which a hook does not wait for."""
+    answer = await service.predictions.Predict(pb.PredictRequest(job=a_job(attention="eager"), brief=True))
+    found = await service.predictions.GetPrediction(pb.GetPredictionRequest(prediction=answer.prediction, brief=True))
+    assert found.prediction == answer
+    assert not found.prediction.suggestions
+    whole = await service.predictions.GetPrediction(pb.GetPredictionRequest(prediction=answer.prediction))
+    assert whole.prediction.suggestions
+
+
 async def test_no_gpu_is_undecided_with_all_figures(service: Any, a_job: AJob) -> None:
     """The need is known, the card is not."""
     answer = await service.predictions.Predict(pb.PredictRequest(job=a_job(gpu="")))

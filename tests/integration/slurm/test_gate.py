@@ -10,6 +10,9 @@ from tests.bench.programs import Program
 from tests.integration.slurm.cluster import Done, Slurm, job_number
 from tests.integration.slurm.gate import RunningGate, running_gate, use_hook
 from tests.integration.slurm.jobs import BETWEEN, FITS, NO_TRAINING, TOO_LARGE
+from tests.integration.slurm.submit_host import FITS as HOST_FITS
+from tests.integration.slurm.submit_host import TOO_LARGE as HOST_TOO_LARGE
+from tests.integration.slurm.submit_host import submit
 
 ENFORCE = "mode: enforce\n"
 PATIENT = ("--deadline", "5")
@@ -161,6 +164,21 @@ def test_rules_by_partition_and_a_broken_file(slurm: Slurm, gate: RunningGate) -
     assert "peakgate_gate_files_stale 1.0" in gate.metrics()
 
 
+@pytest.mark.parametrize(("gate_line", "want_lines"), [("gate: true\n", 3), ("", 4)])
+def test_a_submit_host_that_warns_leaves_the_verdict_to_the_gate(
+    slurm: Slurm, gate: RunningGate, service: Program, gate_line: str, want_lines: int
+) -> None:
+    """Three lines at the prompt when its file says that a gate decides, and the job is refused; one line for a job that fits."""
+    settings = slurm.write("submit-beside-a-gate.yaml", f"server: {service.target}\ndeadline_seconds: 30\n{gate_line}")
+    host = {"PEAKGATE_SUBMIT_SETTINGS": str(settings)}
+    done = submit(slurm, "sbatch", slurm.script(f"#SBATCH --gres=gpu:h100:1\n{HOST_TOO_LARGE}"), env=host)
+    assert is_refused(done)
+    assert (done.stderr.count("peakgate: "), done.stderr.count("peakgate: refused")) == (want_lines, 1)
+    assert "peakgate explain" in done.stderr
+    done = submit(slurm, "sbatch", slurm.script(f"#SBATCH --gres=gpu:h100:1\n{HOST_FITS}"), env=host)
+    assert (done.returncode, done.stderr.count("peakgate: ")) == (0, 1)
+
+
 def test_an_operators_word_admits_and_is_written_down(slurm: Slurm, gate: RunningGate) -> None:
     """With its reason; a wrong word does not."""
     gate.rules("mode: enforce\noverrides: [{name: night shift, word: sesame}]\n")
@@ -205,15 +223,17 @@ def test_the_hook_leaves_no_error_in_the_controllers_log(slurm: Slurm, gate: Run
 
 
 def test_a_request_for_any_card_is_steered_to_one_that_fits(slurm: Slurm, gate: RunningGate) -> None:
-    """Where the table of cards says so; else the least card that it may get decides."""
+    """Where the table of cards says so. Else it is told that it may get one that is too small; refused only where the table wants that."""
     rows = "\n".join(
         f"  - {{type: {kind}, partitions: [any], gpu: {name}}}"
         for kind, name in {"a100-40": "a100-40gb", "a100-80": "a100-80gb", "h100": "h100-80gb"}.items()
     )
-    for policy, want_refused in (("worst", True), ("pin", False)):
-        (gate.folder / "cards.yaml").write_text(f"untyped: {policy}\ncards:\n{rows}\n")
+    for policy, want_refused in (("", False), ("untyped: worst\n", True), ("untyped: pin\n", False)):
+        (gate.folder / "cards.yaml").write_text(f"{policy}cards:\n{rows}\n")
         done = slurm.sbatch(BETWEEN, "--gres=gpu:1", "--partition=any")
         assert is_refused(done) == want_refused
+        assert ("not a100-40gb, which it may get as well" in done.stderr) == (policy == "")
+        assert ("ask for gpu:a100-80" in done.stderr) == (policy == "")
     (gate.folder / "cards.yaml").unlink()
     assert "asks for a100-80 now" in done.stderr
     assert slurm.job(job_number(done))["TresPerNode"] == "gres:gpu:a100-80:1"

@@ -13,9 +13,16 @@ from tests.unit.calibration.builders import GB, a_calibrator, a_history, a_subje
 
 from peakgate.calibration import Calibrator, Observation, replay
 
-HISTORIES = st.builds(
-    a_history, st.integers(1, 150), seed=st.integers(0, 1000), shift_gb=st.sampled_from([0.0, 1.5]), version=st.just("2.7")
-)
+
+def with_versions(rows: list[Observation]) -> list[Observation]:
+    """The same on five versions in turn; every seventh states one of its own, every eleventh none."""
+    return [
+        replace(row, subject=replace(row.subject, version=f"dev{index}" if index % 7 == 0 else f"2.{index % 5}" if index % 11 else ""))
+        for index, row in enumerate(rows)
+    ]
+
+
+HISTORIES = st.builds(a_history, st.integers(1, 150), seed=st.integers(0, 1000), shift_gb=st.sampled_from([0.0, 1.5])).map(with_versions)
 
 
 def test_learning_moves_the_bound_to_the_truth() -> None:
@@ -130,6 +137,34 @@ def test_a_textbook_job_teaches_nobody() -> None:
     before = calibrator.state()
     assert calibrator.learn(an_observation(48, at=100, of=a_subject(framework="textbook"))).reason == "NO_RESIDUAL"
     assert calibrator.state() == before
+
+
+def test_versions_that_others_make_up_widen_nobodys_bound() -> None:
+    """Forty users with a build of their own a job, half of all rows: the others' bound is what it is without the names."""
+
+    def bound(tag: str) -> float:
+        rows = a_history(400, version="torch 2.9")
+        builds = (f"{tag}{index}" if tag and index % 2 else "torch 2.9" for index in range(len(rows)))
+        rows = [replace(row, subject=replace(row.subject, version=build)) for row, build in zip(rows, builds, strict=True)]
+        return bound_gb(a_calibrator(rows), of=a_subject(version="torch 2.9"))
+
+    assert bound("torch 2.10.dev") == bound("")
+
+
+def test_sixteen_versions_side_by_side_are_settled() -> None:
+    """Run in turn by everybody: no alarm stays open, and the bound is within a tenth of a scale that of one version alone."""
+
+    def after(versions: int) -> Calibrator:
+        rows = a_history(800)
+        return a_calibrator(
+            replace(row, subject=replace(row.subject, version=f"torch 2.{index % versions}")) for index, row in enumerate(rows)
+        )
+
+    many, one = after(16), after(1)
+    assert many.snapshot().is_unsure(a_subject(version="torch 2.15")) is False
+    assert many.alarms - one.alarms <= 2 * 16
+    bounds = [bound_gb(each, of=a_subject(version="torch 2.0")) for each in (many, one)]
+    assert bounds[0] == pytest.approx(bounds[1], abs=0.1 * a_subject().scale)
 
 
 def test_a_noisy_group_is_standardised_by_its_own_spread() -> None:

@@ -7,10 +7,12 @@ import json
 import pytest
 from tests.unit.calibration.builders import GB, a_history, a_subject, an_observation
 
+from peakgate.calibration.drift import RENEWED
 from peakgate.calibration.levels import MIN_STATISTICS_ROWS, Levels
-from peakgate.calibration.node import RENEWAL_ROWS, STALE_SECONDS, VERSIONS, Node, node_from
+from peakgate.calibration.node import RENEWAL_ROWS, STALE_SECONDS, Node, node_from
 from peakgate.calibration.observation import Observation
 from peakgate.calibration.subject import Subject
+from peakgate.calibration.versions import BUCKET, NAMES, OWN_ROWS, Versions
 
 
 def levels_after(*observations: Observation) -> Levels:
@@ -52,48 +54,71 @@ def test_a_wild_row_is_bounded() -> None:
 
 
 def test_a_new_version_costs_certainty_once() -> None:
-    """While a cluster is upgraded node by node both versions run: only the first row of the new one widens."""
-    old, new = a_subject(version="2.7"), a_subject(version="2.8")
-    levels = levels_after(*(an_observation(at=at, of=old) for at in range(1, 9)))
+    """While a cluster is upgraded node by node both versions run: only the first row that shows the new one to be everybody's widens."""
+    old, *new = a_subject(version="2.7"), a_subject(version="2.8"), a_subject(version="2.8", user="eve")
+    levels = levels_after(*(an_observation(at=at, of=old) for at in range(1, OWN_ROWS + 1)))
+    levels.meet(an_observation(at=20, of=new[0]))
+    levels.renew(new[0])
     assert not levels.views()["framework fsdp"].alarmed
-    levels.meet(an_observation(at=9, of=new))
-    levels.renew(new)
+    levels.meet(an_observation(at=21, of=new[1]))
+    levels.renew(new[1])
     assert levels.alarms == 2
     assert levels.views()["framework fsdp"].alarmed
-    for at in range(10, 16):
-        levels.meet(an_observation(at=at, of=old if at % 2 else new))
+    for at in range(22, 30):
+        levels.meet(an_observation(at=at, of=old if at % 2 else new[0]))
     assert levels.alarms == 2
+
+
+def test_a_known_version_is_news_of_each_level_at_once() -> None:
+    """What one framework runs already widens another at its first row there."""
+    levels = levels_after()
+    for at, (framework, version) in enumerate((("fsdp", "2.7"), ("ddp", "2.7"), ("fsdp", "2.8"), ("ddp", "2.8")), start=1):
+        for user in ("ada", "eve") if framework == "fsdp" else ("ada",):
+            levels.meet(an_observation(at=at, of=a_subject(version=version, user=user, framework=framework, group=framework)))
+    assert levels.moved() == dict.fromkeys(("framework ddp", "framework fsdp", "group ddp", "group fsdp"), RENEWED)
 
 
 def test_versions_are_remembered_up_to_a_number() -> None:
-    """An unknown one is nobody's; those that ran longest ago are forgotten."""
+    """One of the bucket is nobody's; those that ran longest ago are forgotten."""
     node = Node.new("group g")
-    for index in range(VERSIONS + 2):
-        node.meet(f"2.{index}", 1.0)
-        node.meet("", 1.0)
-    assert node.versions == tuple(f"2.{index}" for index in range(2, VERSIONS + 2))
-    node.meet("2.2", 1.0)
-    assert (node.versions[0], node.versions[-1]) == ("2.3", "2.2")
+    for number in range(1, NAMES + 3):
+        node.meet(number, 1.0)
+        node.meet(BUCKET, 1.0)
+    assert node.versions == tuple(range(3, NAMES + 3))
+    node.meet(3, 1.0)
+    assert (node.versions[0], node.versions[-1]) == (4, 3)
 
 
 def test_versions_side_by_side_cost_certainty_once_each() -> None:
-    """As many pairs of torch and CUDA as are remembered, run in turn: an alarm for each at its first job, and none later."""
-    node = Node.new("group g")
-    for index in range(600):
-        node.meet(f"torch 2.{index % VERSIONS}", 1.0, user=f"user-{index % 7}")
-    assert node.cusum.alarms == VERSIONS - 1
+    """As many pairs of torch and CUDA as are known, run in turn: an alarm of each level for each at most, and none later."""
+    levels = Levels()
+    subjects = [a_subject(version=f"torch 2.{index % NAMES}", user=f"user-{index % 7}") for index in range(20 * NAMES)]
+    for at, subject in enumerate(subjects):
+        levels.meet(an_observation(at=at, of=subject))
+        if at == 3 * NAMES:
+            assert levels.alarms == 2 * (NAMES - 1)
+    assert levels.alarms == 2 * (NAMES - 1)
 
 
 def test_a_version_with_every_job_is_news_of_nobody_else() -> None:
-    """One user's nightly builds: the first costs certainty, the next only after many jobs; what others run is not forgotten for them."""
-    node = Node.new("group g")
-    for index in range(RENEWAL_ROWS + 1):
-        node.meet("torch 2.9", 1.0, user="ada")
-        node.meet(f"torch 2.10.dev{index}", 1.0, user="eve")
-    assert node.cusum.alarms == 2
-    assert set(node.versions) == {"torch 2.9", "torch 2.10.dev0", f"torch 2.10.dev{RENEWAL_ROWS}"}
-    node.meet("torch 2.10", 1.0, user="ada")
-    assert node.cusum.alarms == 3
+    """Nightly builds of twenty users: no level is widened, and what the others run is not forgotten for them."""
+    levels = Levels()
+    for at in range(1000):
+        levels.meet(an_observation(at=at, of=a_subject(version="torch 2.9", user=f"user-{at % 7}")))
+        levels.meet(an_observation(at=at, of=a_subject(version=f"torch 2.10.dev{at}", user=f"nightly-{at % 20}")))
+    assert levels.alarms == 0
+    assert set(levels.versions.numbers) == {"torch 2.9"}
+
+
+def test_versions_of_one_user_are_news_of_the_others_only_now_and_then() -> None:
+    """Who runs each build for as long as makes it known: one alarm in thirty rows of theirs."""
+    node, rows = Node.new("group g"), 3 * RENEWAL_ROWS
+    for index in range(rows):
+        node.meet(1, 1.0, user="ada")
+        node.meet(2 + index // OWN_ROWS, 1.0, user="eve")
+    assert node.cusum.alarms == rows // RENEWAL_ROWS
+    node.meet(NAMES, 1.0, user="ada")
+    assert node.cusum.alarms == rows // RENEWAL_ROWS + 1
 
 
 def test_a_silent_group_loses_certainty() -> None:
@@ -130,12 +155,12 @@ def test_a_level_that_moved_forgets() -> None:
 def test_the_state_round_trips() -> None:
     """Through JSON, to the last bit, views included."""
     levels = levels_after(*a_history(30, version="2.7"))
-    again = Levels.from_state(json.loads(json.dumps(levels.state())))
+    again = Levels.from_state(json.loads(json.dumps(levels.state())), Versions.from_state(levels.versions.state()))
     assert again.state() == levels.state()
     assert again.views() == levels.views()
 
 
-@pytest.mark.parametrize("state", [[1.0] * 20 + ["ada", []], [1.0] * 21 + ["ada", "2.7"], [1.0] * 21 + [1.0, []], ["x"] * 21 + ["ada", []]])
+@pytest.mark.parametrize("state", [[1.0] * 20 + ["ada", []], [1.0] * 21 + ["ada", 7], [1.0] * 21 + [1.0, []], ["x"] * 21 + ["ada", []]])
 def test_a_node_that_cannot_be_read_is_refused(state: list[object]) -> None:
     """A number too few, versions that are no list, a user that is no name, a word for a number."""
     with pytest.raises(ValueError, match=r"21 numbers|could not convert"):

@@ -131,6 +131,13 @@ def test_an_unsure_snapshot_says_so() -> None:
     assert drifted.is_unsure(a_subject())
 
 
+def test_a_level_names_the_versions_that_it_met() -> None:
+    """The one that ran last at the end; one that a single user tried once is nobody's."""
+    rows = [*a_history(20, version="2.7"), *a_history(20, start=21, version="2.8"), *a_history(1, start=41, version="nightly")]
+    snapshot = a_calibrator(rows).snapshot()
+    assert snapshot.names(snapshot.nodes["framework fsdp"]) == ("2.7", "2.8")
+
+
 def test_a_version_that_was_never_met_is_bounded_higher() -> None:
     """By one and a half scores a level, in the group's own spread."""
     snapshot = a_calibrator(a_history(100, version="2.7")).snapshot()

@@ -64,6 +64,26 @@ def test_the_name_of_the_prediction_is_never_cut(outcome: str) -> None:
     assert len(last) <= WIDTH
 
 
+@pytest.mark.parametrize("phase", ["backward", "the optimizer's first step of an accumulation"])
+@pytest.mark.parametrize("gpu", ["a100-80gb/3g.40gb", "rtx-pro-6000-blackwell-server-edition-96gb/2g.48gb+me.all", "\u2026" * 80])
+def test_the_figure_of_the_first_line_is_never_cut(gpu: str, phase: str) -> None:
+    """The phase gives way, and a long name of a card is shortened between its ends."""
+    answer = an_answer()
+    answer.capacity.gpu, answer.peak_phase = gpu, phase
+    line = lines_of(answer)[0]
+    assert line.startswith("peakgate: activations 61.0 GB")
+    assert "a GPU needs 92.1 GB, " in line
+    assert line.endswith(" has 85.0 GB, 7.1 GB too few")
+    assert len(line) <= WIDTH
+
+
+def test_both_ends_of_a_long_name_are_kept() -> None:
+    """The card, and the slice of it."""
+    answer = an_answer()
+    answer.capacity.gpu = "rtx-pro-6000-blackwell-server-edition-96gb/2g.48gb+me.all"
+    assert ", rtx-pro-6...b/2g.48gb+me.all has 85.0 GB" in lines_of(answer)[0]
+
+
 def test_the_first_change_that_fits_is_shown() -> None:
     """They come cheapest first; in the job document's words where the launch has no place for it."""
     lines = lines_of(an_answer(suggestions=(a_suggestion(fits=False), a_suggestion(time=0))))

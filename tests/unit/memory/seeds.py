@@ -32,8 +32,9 @@ from peakgate.memory.predict import predict
 from peakgate.memory.prediction import Prediction
 from peakgate.memory.profiles import profile_of
 from peakgate.memory.step_time import Card, relative, sizes_of, step_time
+from peakgate.memory.storage import Storage
 from peakgate.memory.suggest.space import plan_of as whole_plan
-from peakgate.memory.tape import Node, Operand, Parameter, Storage, Tape, Tensor
+from peakgate.memory.tape import Node, Operand, Parameter, Tape, Tensor
 
 S, B, H, A, LAYERS, VOCABULARY = 2048, 8, 2048, 16, 24, 50257
 """The 1.3B model of Lesson 6, section 4."""

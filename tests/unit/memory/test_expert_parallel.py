@@ -15,7 +15,8 @@ from peakgate.memory.fully_shard import ALL_GATHER, REDUCE_SCATTER
 from peakgate.memory.parallel import rank_dims
 from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
-from peakgate.memory.step import Walk, census
+from peakgate.memory.step import Walk
+from peakgate.memory.weighing import census
 
 MODEL = a_routed_transformer(layers=5)
 TITAN: dict[str, Value] = {

@@ -11,7 +11,8 @@ from peakgate.memory.plan import Plan
 from peakgate.memory.predict import predict
 from peakgate.memory.profiles import PROFILES
 from peakgate.memory.recipes import RECIPES
-from peakgate.memory.states import States, Weight, quantisable, states_of
+from peakgate.memory.states import States, quantisable, states_of
+from peakgate.memory.weights import Weight
 
 ELEMENTS = 96_000
 WEIGHTS = [

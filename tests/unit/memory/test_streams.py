@@ -11,7 +11,8 @@ from peakgate.memory.meter import Meter
 from peakgate.memory.plan import Plan
 from peakgate.memory.pools import COMPUTE
 from peakgate.memory.predict import predict
-from peakgate.memory.step import Walk, census
+from peakgate.memory.step import Walk
+from peakgate.memory.weighing import census
 
 FSDP2: dict[str, Value] = {
     "parallelism.sharding": "fsdp",

@@ -8,7 +8,10 @@ import pytest
 from tests.unit.readers.manifest import TRAIN, around, launch_of, launches
 
 from peakgate.readers.files import GivenFiles
+from peakgate.readers.manifests.pods import pods_of
+from peakgate.readers.place import Stated
 from peakgate.readers.read import read_file
+from peakgate.readers.settings import read_yaml
 
 POD = f"spec: {{containers: [{{name: pytorch, {TRAIN.replace(': [', ': [')}, resources: {{limits: {{nvidia.com/gpu: 8}}}}}}]}}"
 WORKER = POD.replace(TRAIN, "command: [/usr/sbin/sshd, -De]")
@@ -216,3 +219,14 @@ def test_a_config_map_that_a_runtime_elsewhere_mounts_is_found_by_its_keys_name(
     assert any(each.startswith("/cfg/lora.yaml: no volume of the file mounts it; the config map configs") for each in found.warnings)
     of_two = read_file("job.yaml", GivenFiles({"job.yaml": UNMOUNTED + OTHER_MAP}))
     assert of_two.get("model.preset") is None
+
+
+def test_containers_come_in_the_order_of_the_file() -> None:
+    """The first of two that train is the one that is read, as a person reads it."""
+    pod = read_yaml("spec: {containers: [{name: first}, {name: second}, {name: third}]}", "pod.yaml")[0]
+    assert [text_of(each("name")) for each in pods_of(pod)[0].containers()] == ["first", "second", "third"]
+
+
+def text_of(stated: Stated | None) -> str:
+    """What stands there."""
+    return stated.text if stated is not None else ""

@@ -197,3 +197,54 @@ srun --container-image=nemo.sqsh torchrun "${DISTRIBUTED_ARGS[@]}" pretrain_gpt.
     assert launch.launchers == ("srun", "torchrun")
     assert fields(launch) == {"gpu.count": 32, "node.gpus": 8, "parallelism.world_size": 32, "gpu.type": "h100-80gb"}
     assert launch.around.warnings == []
+
+
+A, B = "python train.py --x 1", "python train.py --x 2"
+
+
+@pytest.mark.parametrize(
+    ("script", "want"),
+    [
+        (f"{A} || {B}", True),
+        (f"cd /work && {A} || {B}", True),
+        (f"{A} && python eval.py || {B}", True),
+        (f"({A}) || ({B})", True),
+        (f"{A} 2>&1 | tee log || {B}", True),
+        (f"! {A} && {B}", True),
+        (f"if ! {A}; then {B}; fi", True),
+        (f"if {A}; then echo done; else {B}; fi", True),
+        (f"if {A}; then echo done; elif {B}; then echo second; fi", True),
+        (f"if {A}; then echo done; elif true; then {B}; fi", True),
+        (f"until {A}; do {B}; done", True),
+        (f"while ! {A}; do {B}; done", True),
+        (f"again() {{ {B}; }}\n{A} || again", True),
+        (f"{A} || ./fallback", True),
+        (f"SIZE=1 {A} || SIZE=2 {A}", True),
+        (f"{A} || exit 1", False),
+        (f"{A} || true", False),
+        (f"{A} || echo failed", False),
+        (f"{A} || sleep 60", False),
+        (f"{A} || {{ echo failed; exit 3; }}", False),
+        (f"{A} || {A}", False),
+        (f"{A} || (sleep 60; {A})", False),
+        (f"mkdir -p out || exit 1\n{A}", False),
+        (f"{A} && {B}", False),
+        (f"if {A}; then {B}; fi", False),
+        (f"if {A}; then {B}; else exit 1; fi", False),
+        (f"if ! {A}; then exit 1; fi", False),
+        (f"until {A}; do sleep 5; done", False),
+        (f"while ! {A}; do sleep 5; done", False),
+        (f"until {A}; do {A}; done", False),
+    ],
+)
+def test_what_runs_when_a_launch_fails_makes_it_unsure_which_one_the_job_is(script: str, *, want: bool) -> None:
+    """Another launch in its place; not the same one again, nor a word that starts nothing."""
+    found = launches(script)
+    assert texts(found[0]) == A.split()[1:]
+    assert found[0].may_not_run is want
+
+
+def test_a_launch_that_no_reader_knows_leaves_the_next_one_to_be_read() -> None:
+    """Both are there, the second one unsure as well."""
+    found = launches(f"./first || {B}")
+    assert [(texts(each)[0], each.may_not_run) for each in found] == [("./first", True), ("train.py", True)]

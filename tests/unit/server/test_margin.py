@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,9 @@ from tests.unit.calibration.builders import GB, a_history, a_subject, an_observa
 
 from peakgate.calibration import Calibrator
 from peakgate.calibration.calibrator import OUT_OF_ORDER
+from peakgate.calibration.earlier import NAMED_VERSIONS
 from peakgate.server.groups import ROWS
-from peakgate.server.margin import Margin, margin_from
+from peakgate.server.margin import Margin, is_of_other_keys, margin_from
 
 
 def a_margin(*observations: object) -> Margin:
@@ -36,6 +38,21 @@ def test_a_copy_learns_for_itself() -> None:
     before = margin.text()
     margin.copy().learn(an_observation(at=9.0))
     assert margin.text() == before
+
+
+def test_a_margin_of_the_format_before_is_read_and_its_keys_hold() -> None:
+    """What it learned goes on; under other keys nothing of it would be found, and it begins anew."""
+    margin = a_margin(*a_history(30))
+    state = json.loads(margin.text())
+    calibrator = state["calibrator"]
+    del calibrator["keys"], calibrator["versions"]
+    calibrator["format"] = NAMED_VERSIONS
+    before = json.dumps(state)
+    assert not is_of_other_keys(before)
+    assert margin_from(before).groups() == margin.groups()
+    assert margin_from(before).version == margin.version
+    assert not is_of_other_keys(margin.text())
+    assert is_of_other_keys(json.dumps(state | {"calibrator": calibrator | {"format": NAMED_VERSIONS - 1}}))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"calibrator": {"format": 1}, "groups": {}}', '{"calibrator": 3, "groups": 4}'])

@@ -48,7 +48,7 @@ def test_a_new_version_of_the_software_is_told() -> None:
     """It costs certainty like a level that has moved, and is kept no longer than others."""
     calibrator = a_calibrator(a_history(20, version="torch 2.7"))
     upgraded = Calibrator.from_state(calibrator.state())
-    for row in a_history(1, start=10_000, version="torch 2.8"):
+    for row in a_history(2, start=10_000, version="torch 2.8"):  # of two users: then it is known
         upgraded.learn(row)
     kind, note = kind_and_note(calibrator, upgraded, before_us=5, now_us=6)
     assert (kind, note.count("a version that it had not met")) == ("", 2)
@@ -59,7 +59,7 @@ def test_many_levels_are_counted() -> None:
     before = a_calibrator(row for number in range(4) for row in a_history(3, start=1 + 10 * number, framework=f"f{number}", version="1"))
     upgraded = Calibrator.from_state(before.state())
     for number in range(4):
-        for row in a_history(1, start=1000 + number, framework=f"f{number}", version="2"):
+        for row in a_history(2, start=1000 + 10 * number, framework=f"f{number}", version="2"):
             upgraded.learn(row)
     _, note = kind_and_note(before, upgraded, before_us=5, now_us=6)
     assert note.endswith(" and 2 more")

@@ -9,12 +9,15 @@ import typer
 from peakgate.client.options import Database, Output, OutputForm, Server
 
 if TYPE_CHECKING:
-    from peakgate.v1.calibration_service_pb2 import PromoteCalibrationResponse, RollbackCalibrationResponse
+    from peakgate.v1.calibration_service_pb2 import Calibration, PromoteCalibrationResponse, RollbackCalibrationResponse
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many, newest first.")]
 All = Annotated[bool, typer.Option("--all", help="Every stored version, also those that are not kept for long.")]
 Version = Annotated[str, typer.Argument(metavar="VERSION", help="A version's name, as `list` shows it.")]
 AnyVersion = Annotated[str, typer.Argument(metavar="[VERSION]", help="A version's name. Default: the active one.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Promotes a shadow whose trial does not show yet that it is as good as the active one.")
+]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, in one line, for the history.")]
 
 
@@ -53,13 +56,24 @@ def show(*, version: AnyVersion = "", server: Server = None, db: Database = None
 
 
 def promote(
-    *, version: Version, reason: Reason = "", server: Server = None, db: Database = None, output: OutputForm = Output.table
+    *,
+    version: Version,
+    reason: Reason = "",
+    force: Force = False,
+    server: Server = None,
+    db: Database = None,
+    output: OutputForm = Output.table,
 ) -> None:
-    """Makes a version the active one. What was observed and it does not know is set aside, until one that knows it is promoted."""
+    """Makes a version the active one. What was observed and it does not know is set aside, until one that knows it is promoted.
+
+    A shadow must have shown in its trial that it is as good, or --force is needed.
+    """
     from peakgate.client.connect import open_client, require_store
 
     require_store(server, db)
     with open_client(server, db) as client:
+        if not force:
+            _require_shown(client.calibrations.version(version))
         switched = client.calibrations.promote(version, by=login(), reason=reason)
     _tell(switched, output)
 
@@ -72,6 +86,19 @@ def rollback(*, reason: Reason = "", server: Server = None, db: Database = None,
     with open_client(server, db) as client:
         switched = client.calibrations.roll_back(by=login(), reason=reason)
     _tell(switched, output)
+
+
+def _require_shown(version: Calibration) -> None:
+    """Raises InputError for a shadow with a rule of promotion that does not hold."""
+    from peakgate.client.errors import InputError
+    from peakgate.client.render.trial import in_short
+
+    if version.state == "shadow" and not all(rule.holds for rule in version.trial.rules):
+        raise InputError(
+            f"the trial of {version.version} has not shown that it is as good as the active version: {in_short(version.trial)}; "
+            "wait for it, or promote it all the same with --force",
+            reason="TRIAL_OPEN",
+        )
 
 
 def _tell(switched: PromoteCalibrationResponse | RollbackCalibrationResponse, output: Output) -> None:

@@ -23,6 +23,8 @@ from peakgate.v1.training_job_pb2 import TrainingJob
 FIGURES = ("observed_bytes", "lower_bytes", "upper_bytes", "longest_sequence")
 WORDS = ("user", "outcome", "attempt")
 MOMENTS = {"submitted_at": "submit_time", "finished_at": "finish_time"}
+MOST_LINES = 100_000
+"""Of a history: the service takes no more attempts at once (calls.py there)."""
 KEYS = ("job", "gpu", "has_statistics", *FIGURES, *WORDS, *MOMENTS)
 GPU_KEYS = ("type", "total_bytes")
 
@@ -43,15 +45,19 @@ class _BadLineError(Exception):
 
 
 def read_history(path: str) -> Iterator[PastAttempt | BadLine]:
-    """The attempts of a file, or of standard input for `-`; empty lines are passed over. Raises InputError when it cannot be read."""
+    """The attempts of a file, or of standard input for `-`; empty lines are passed over.
+
+    Raises InputError when it cannot be read, or is too long: before any line is made an attempt, which takes most of the time.
+    """
     try:
         if path == "-":
-            yield from read_lines(sys.stdin.buffer)
+            lines = list(_counted(sys.stdin.buffer))
         else:
             with Path(path).open("rb") as file:
-                yield from read_lines(file)
+                lines = list(_counted(file))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}", reason="FILE_UNREADABLE") from error
+    yield from read_lines(lines)
 
 
 def read_lines(lines: Iterable[bytes]) -> Iterator[PastAttempt | BadLine]:
@@ -65,6 +71,16 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[PastAttempt | BadLine]:
             else:
                 attempt.line = number
                 yield attempt
+
+
+def _counted(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines. Raises InputError at the first one that is too many."""
+    count = 0
+    for line in lines:
+        count += not line.isspace()
+        if count > MOST_LINES:
+            raise InputError(f"the history has more than {MOST_LINES} lines; take those of a shorter time", reason="HISTORY_TOO_LARGE")
+        yield line
 
 
 def _attempt(line: bytes) -> PastAttempt:
@@ -86,11 +102,11 @@ def _values(line: bytes) -> Mapping[str, object]:
     if len(line) > 2 * MAX_DOCUMENT_BYTES:
         raise _BadLineError("is larger than any job document", reason="DOCUMENT_TOO_LARGE")
     try:
-        values = read_json(line.decode("utf-8"))
+        values = read_json(line.decode("utf-8").rstrip())
     except UnicodeDecodeError as error:
         raise _BadLineError("is no text in UTF-8") from error
     except JsonError as error:
-        raise _BadLineError(error.message) from error
+        raise _BadLineError(error.message.replace("at line 1, column", "at column")) from error  # which line it is, is said beside it
     if not isinstance(values, dict):
         raise _BadLineError("is no JSON object")
     _check_keys(values, KEYS)

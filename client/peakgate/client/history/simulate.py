@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from peakgate.client.connect import Client
-from peakgate.client.errors import InputError
+from peakgate.client.errors import InputError, ServiceError
 from peakgate.client.history.read import BadLine
 from peakgate.v1.calibration_simulation_pb2 import (
     PastAttempt,
@@ -45,17 +45,29 @@ class Sender:
 
 
 def simulate(client: Client, settings: SimulationSettings, lines: Iterable[PastAttempt | BadLine]) -> SimulateCalibrationResponse:
-    """The service's answer, with the lines that were no attempts among the refused ones. Raises InputError when none is one."""
+    """The service's answer, with the lines that were no attempts among the refused ones. Raises InputError when none can be used."""
     sender = Sender(settings)
     messages = list(sender.messages(lines))  # read here: what gRPC's own thread raised would be lost
     if not sender.sent and sender.bad:
-        first = sender.bad[0]
-        raise InputError(
-            f"none of the {len(sender.bad)} lines is an attempt; line {first.line}: {first.message}", reason="HISTORY_UNUSABLE"
-        )
-    response = client.calibrations.simulate(messages)
+        raise InputError(f"{_none_of(sender)} is an attempt; {_first(sender)}", reason="HISTORY_UNUSABLE")
+    try:
+        response = client.calibrations.simulate(messages)
+    except ServiceError as error:
+        if error.reason != "HISTORY_UNUSABLE" or not sender.bad:
+            raise
+        theirs = error.message.partition("; ")[2] or error.message  # behind how many were sent
+        raise InputError(f"{_none_of(sender)} can be used; {_first(sender)}; {theirs}", reason=error.reason) from error
     for bad in sender.bad:
         response.refused.append(RefusedAttempt(line=bad.line, reason=bad.reason, message=bad.message))
     response.refused.sort(key=lambda each: (each.line, each.attempt))
     response.refused_attempts += len(sender.bad)
     return response
+
+
+def _none_of(sender: Sender) -> str:
+    """How many lines there were: what was sent, and what stayed here."""
+    return f"none of the {sender.sent + len(sender.bad)} lines"
+
+
+def _first(sender: Sender) -> str:
+    return f"line {sender.bad[0].line}: {sender.bad[0].message}"

@@ -41,7 +41,8 @@ def print_refused(console: Console, answer: SimulateCalibrationResponse, *, name
     for each in answer.refused[:MOST_SHOWN]:
         console.print(f"{escape(_place(each, name))}: {escape(each.reason)}: {escape(each.message)}")
     if answer.refused_attempts:
-        console.print(f"{answer.refused_attempts} of {answer.refused_attempts + answer.attempts} attempts were left out")
+        named = f", of which the first {MOST_SHOWN} are named" if len(answer.refused) > MOST_SHOWN else ""
+        console.print(f"{answer.refused_attempts} of {answer.refused_attempts + answer.attempts} attempts were left out{named}")
 
 
 def _place(refused: RefusedAttempt, name: str) -> str:

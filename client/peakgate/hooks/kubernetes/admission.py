@@ -30,7 +30,8 @@ class ReviewError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """What is asked. `user`: who sends the object; `object`: as it will be stored, with its uid and its final name."""
+    """What is asked. `user`: who sends the object; `object`: as it will be stored, with its uid and its final name; `old`: as it is stored
+    while it is updated."""
 
     uid: str
     group: str = ""
@@ -42,6 +43,7 @@ class Admission:
     groups: tuple[str, ...] = ()
     is_dry_run: bool = False
     object: Object = field(default_factory=dict)
+    old: Object = field(default_factory=dict)
 
     @property
     def metadata(self) -> Object:
@@ -96,6 +98,7 @@ def parse_review(body: bytes) -> Admission:
         groups=tuple(text(each) for each in groups[:MOST_GROUPS]) if isinstance(groups, list) else (),
         is_dry_run=request.get("dryRun") is True,
         object=mapping(request.get("object")),
+        old=mapping(request.get("oldObject")),
     )
 
 

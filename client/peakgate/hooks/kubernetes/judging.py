@@ -79,14 +79,14 @@ class Jury:
         """What was stored a moment ago for this very job, whose card is known."""
         if not asked.named or asked.try_reason or len(jobs) != 1 or asked.cards.doubt:
             return None
-        found = await self.judges.stored(asked.named)
+        found = await self.judges.stored(asked.named, is_brief=True)
         if found is None or found.job != jobs[0]:
             return None
         age = datetime.now(UTC).timestamp() - found.stored.create_time.ToDatetime(UTC).timestamp()
         if age > FRESH_SECONDS:
             return None
         conclusion = concluded(asked.cards, [found.prediction.verdict]) if asked.cards.candidates else None
-        return Judged(judgement=Judgement(answer=found.prediction, by=STORED), job=jobs[0], conclusion=conclusion)
+        return Judged(judgement=Judgement(answer=found.prediction, by=STORED, is_brief=True), job=jobs[0], conclusion=conclusion)
 
     async def _asked(self, asked: Asked, jobs: Sequence[TrainingJob]) -> Judged:
         if not asked.cards.candidates:

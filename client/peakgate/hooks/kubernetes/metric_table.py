@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from peakgate.hooks.kubernetes.verdicts import OUTCOMES, VERDICTS
+from peakgate.hooks.kubernetes.mutating import AFFINITY, ANNOTATION, NOTHING
+from peakgate.hooks.kubernetes.verdicts import FAULT, OUTCOMES, VERDICTS
 from peakgate.hooks.kubernetes.workloads import KINDS, OTHER_KIND
 from peakgate.v1.metric import COUNTER, GAUGE, HISTOGRAM, Label, Metric
 
@@ -15,12 +16,19 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         kind=COUNTER,
         name="peakgate_webhook_reviews_total",
-        help="Reviews by kind, verdict and outcome. unchecked: nobody judged in time; unread: the object does not say what it trains.",
+        help="Reviews of the validating webhook by kind, verdict and outcome. unchecked: nobody judged in time; unread: the object does "
+        "not say what it trains.",
         labels=(
             Label(name="kind", values=(*KINDS.values(), OTHER_KIND)),
             Label(name="verdict", values=VERDICTS),
             Label(name="outcome", values=OUTCOMES),
         ),
+    ),
+    Metric(
+        kind=COUNTER,
+        name="peakgate_webhook_patches_total",
+        help="Reviews of the mutating webhook by what was added; an affinity comes with the annotation. They are in no other counter.",
+        labels=(Label(name="changed", values=(AFFINITY, ANNOTATION, NOTHING, FAULT)),),
     ),
     Metric(kind=HISTOGRAM, name="peakgate_webhook_review_seconds", help="Time from a review to its answer.", buckets=SECONDS),
     Metric(

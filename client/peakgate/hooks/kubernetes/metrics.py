@@ -30,6 +30,7 @@ class WebhookMetrics:
         self._table = table = TableMetrics(METRICS)
         self.registry = table.registry
         self.reviews = table.counter("peakgate_webhook_reviews_total")
+        self.patches = table.counter("peakgate_webhook_patches_total")
         self.seconds = table.histogram("peakgate_webhook_review_seconds")
         self.refused = table.counter("peakgate_webhook_requests_refused_total")
         self.reloads = table.counter("peakgate_webhook_certificate_reloads_total")

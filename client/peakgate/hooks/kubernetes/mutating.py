@@ -1,24 +1,30 @@
 """What the mutating webhook adds, as a JSON patch (RFC 6902): the prediction's name, and nodes whose GPUs have the memory. Pure.
 
-Nothing of the submitter's is changed, and an object that has it all already gets an empty patch.
+Nothing of the submitter's is changed, and an object that has it all already gets an empty patch. The affinity comes only where it keeps the
+pod from no node that holds it: not where a node may lack the label, and not into a CronJob, whose job may change later beneath it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from peakgate.hooks.kubernetes.admission import Object, mapping
+from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.judging import Judged
+from peakgate.hooks.kubernetes.labelled_nodes import is_labelled_wherever
+from peakgate.hooks.kubernetes.node_labels import MEMORY
+from peakgate.hooks.kubernetes.requests import GPU
 from peakgate.hooks.kubernetes.verdicts import PREDICTION
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 
-MEMORY = "nvidia.com/gpu.memory"
-"""The label of gpu-feature-discovery: a card's memory in MiB (NVIDIA/k8s-device-plugin, docs/gpu-feature-discovery/README.md)."""
-
-GPU, MEBIBYTE, GREATER = "nvidia.com/gpu", 1 << 20, "Gt"
+MEBIBYTE, GREATER = 1 << 20, "Gt"
 REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 MOST_TEMPLATES, DEEPEST = 64, 20
+AFFINITY, ANNOTATION, NOTHING = "affinity", "annotation", "nothing"
+"""What a patch changes; an affinity comes with an annotation, but in a dry run."""
+
+CHANGED_LATER = "CronJob"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +35,8 @@ class Template:
     pod: Object
 
 
-def patch_of(workload: Object, judged: Judged) -> list[Object]:
-    """The operations, none where nothing is known."""
+def patch_of(workload: Object, judged: Judged, facts: Facts) -> list[Object]:
+    """The operations, none where nothing is known. `facts`: of the nodes."""
     answer = judged.judgement.answer
     if answer is None:
         return []
@@ -41,11 +47,18 @@ def patch_of(workload: Object, judged: Judged) -> list[Object]:
         by_pointer = {each.pointer: each.pod for each in templates} | {"": workload}
         for pointer in holders:
             operations += _annotated(by_pointer[pointer], pointer, answer.prediction)
-    least = least_mebibytes(answer) if _is_sure(answer) else 0
+    least = least_mebibytes(answer) if _is_sure(answer) and workload.get("kind") != CHANGED_LATER else 0
     if least:
         for each in templates:
-            operations += _placed(each, least)
+            operations += _placed(each, least) if is_labelled_wherever(each.pod, facts) else []
     return operations
+
+
+def changed_by(patch: Sequence[Object]) -> str:
+    """The word of a patch in metrics."""
+    if any("/spec/affinity" in str(each["path"]) for each in patch):
+        return AFFINITY
+    return ANNOTATION if patch else NOTHING
 
 
 def _is_sure(answer: PredictResponse) -> bool:

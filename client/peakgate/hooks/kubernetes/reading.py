@@ -14,7 +14,7 @@ from peakgate.client.source import LaunchText, Source
 from peakgate.hooks.kubernetes.admission import Admission, Object, mapping
 from peakgate.readers.files import FileError, GivenFiles
 from peakgate.readers.launch import NOT_READ
-from peakgate.readers.manifests.pods import Pods, pods_of
+from peakgate.readers.manifests.pods import MOST_CONTAINERS, Pods, members, pods_of
 from peakgate.readers.manifests.trainjob import RUNTIME_UNKNOWN, pods_of_train_job
 from peakgate.readers.not_training import trains
 from peakgate.readers.place import Place
@@ -58,10 +58,14 @@ def read_object(admission: Admission, beside: Sequence[Object] = ()) -> Read:
         files = GivenFiles({label: written})
         reading = read_file(label, files)
     except UnreadableError as error:
-        return _unread(str(error))
+        return _more_than_is_read(pods) or _unread(str(error))
     except (FileError, RecursionError, ValueError) as error:
         return Read(problem=f"the object cannot be read: {str(error)[:MOST_PROBLEM]}")
-    return _parsed(_without_lines(reading), LaunchText(reading=reading, files=files), pods, label)
+    more = _more_than_is_read(pods)
+    if more is not None and not reading.own:
+        return more
+    read = _parsed(_without_lines(reading), LaunchText(reading=reading, files=files), pods, label)
+    return replace(read, is_partial=read.is_partial or more is not None)
 
 
 def _unread(problem: str) -> Read:
@@ -73,6 +77,13 @@ def _unread(problem: str) -> Read:
     what = f", {named[0][:MOST_PROGRAM]}" if programs[:1] == named[:1] and named else ""
     is_other = bool(named) and not any(trains(PurePosixPath(each).name) for each in named)
     return Read(is_unknown=True, is_other=is_other, problem=f"nothing is known of what it runs{what}")
+
+
+def _more_than_is_read(pods: Sequence[Pods]) -> Read | None:
+    """Of a pod with more containers than are looked at neither the launch nor the GPUs are known, unless the submitter says them."""
+    if not any(len(members(each.spec, "containers")) > MOST_CONTAINERS for each in pods):
+        return None
+    return Read(is_unknown=True, problem=f"a pod has more than {MOST_CONTAINERS} containers, which are too many to be read")
 
 
 def _bare(whole: Object) -> Object:

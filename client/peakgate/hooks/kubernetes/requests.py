@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from peakgate.hooks.kubernetes.quantities import count_of
@@ -11,6 +12,11 @@ from peakgate.readers.settings import Settings
 GPU, MIG, SHARED, VOLCANO = "nvidia.com/gpu", "nvidia.com/mig-", "nvidia.com/gpu.", "volcano.sh/vgpu-number"
 """NVIDIA's device plugin: whole cards, slices under the strategy `mixed`, and shared cards that it was told to rename (gpu.shared);
 Volcano's vGPUs (volcano-sh/devices, docs/config.md)."""
+
+NVIDIA, SHARES = "nvidia.com/", ("volcano.sh/vgpu", "run.ai/gpu")
+_OTHER_DEVICE = re.compile(r"hostdev|rdma|roce|mlnx|sriov|switchdev|imex|^resib|(?:^|[_.-])(?:ib|nic|vf|sf)s?\d*(?:[_.-]|$)")
+"""NVIDIA's network cards, and channels between GPUs, under the same prefix: names in the NVIDIA Network Operator's documentation (hostdev,
+rdma_shared_device_*, sriov_*, mlnxnics, resibp*, bf_sf) and in the DRA driver's (imex)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +52,13 @@ def requests_of(pods: Pods) -> list[Request]:
 def is_gpu(resource: str) -> bool:
     """Whether a resource's name is one of a GPU or a part of one."""
     return resource in (GPU, VOLCANO) or resource.startswith((MIG, SHARED))
+
+
+def may_be_gpu(resource: str) -> bool:
+    """The same, and names that a device plugin was told to give its cards, which cannot be counted. Not other devices of the same maker."""
+    if is_gpu(resource) or resource.startswith(SHARES):
+        return True
+    return resource.startswith(NVIDIA) and not _OTHER_DEVICE.search(resource.removeprefix(NVIDIA))
 
 
 def _asked(container: Settings) -> dict[str, int]:

@@ -13,13 +13,13 @@ from typing import Protocol
 
 from peakgate.hooks.change import change_of
 from peakgate.hooks.kubernetes.admission import Admission, Answer, Object, parse_review, response_of
-from peakgate.hooks.kubernetes.candidates import Cards
 from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.judging import Asked, Judged, Jury
 from peakgate.hooks.kubernetes.metrics import WebhookMetrics
-from peakgate.hooks.kubernetes.mutating import patch_of
+from peakgate.hooks.kubernetes.mutating import changed_by, patch_of
 from peakgate.hooks.kubernetes.reading import Read, read_object
 from peakgate.hooks.kubernetes.rules import TOLD, Mode, Rules
+from peakgate.hooks.kubernetes.stated_gpu import AskedCards, asked_of, trains_without_gpus
 from peakgate.hooks.kubernetes.verdicts import (
     FAULT,
     MODE,
@@ -32,13 +32,12 @@ from peakgate.hooks.kubernetes.verdicts import (
     decide,
     not_judged,
 )
-from peakgate.hooks.kubernetes.workload_cards import cards_of_workload
-from peakgate.hooks.kubernetes.workloads import CREATE, OTHER_KIND, TRAIN_JOB, asks_for_gpus, is_owned, kind_of, might_train, names_a_gpu
+from peakgate.hooks.kubernetes.workloads import OTHER_KIND, TRAIN_JOB, asks_for_gpus, content_of, is_new, is_owned, kind_of, might_train
+from peakgate.v1.training_job_pb2 import TrainingJob
 
 DEADLINE_SECONDS = 1.7
 """An answer leaves within two, and the API server waits for three."""
 
-GPU_FIELDS = frozenset({"gpu.type", "gpu.memory_bytes"})
 Tell = Callable[[str, str], None]
 
 
@@ -81,44 +80,52 @@ class Reviewer:
 
     async def validate(self, body: bytes) -> bytes:
         """The answer to a review of the validating webhook. Raises ReviewError for what is none."""
-        return await self._reviewed(body, self._validated)
-
-    async def mutate(self, body: bytes) -> bytes:
-        """The answer to a review of the mutating webhook: allowed, with what is added. Raises ReviewError for what is none."""
-        return await self._reviewed(body, self._mutated)
-
-    async def _reviewed(self, body: bytes, decided_by: Callable[[Admission, Mode], Awaitable[Decided]]) -> bytes:
         began = time.perf_counter()
         admission = parse_review(body)
-        kind, mode = kind_of(admission), Mode.warn
-        try:
-            async with asyncio.timeout(self.deadline_seconds):
-                mode = await self._mode(admission, kind)
-                decided = Decided() if mode is Mode.off else await decided_by(admission, mode)
-        except TimeoutError:
-            decided = not_judged(mode)
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody's job hangs on it
-            self.tell("error", f"fault in the webhook, admitted unchecked: {type(error).__name__}: {error}")
-            decided = Decided(answer=not_judged(mode).answer, outcome=FAULT)
-        self.metrics.reviews.labels(kind, decided.verdict, decided.outcome).inc()
+        decided = await self._decided(admission, self._validated)
+        self.metrics.reviews.labels(kind_of(admission), decided.verdict, decided.outcome).inc()
         self.metrics.seconds.observe(time.perf_counter() - began)
         return response_of(admission, decided.answer)
 
-    async def _mode(self, admission: Admission, kind: str) -> Mode:
+    async def mutate(self, body: bytes) -> bytes:
+        """The answer to a review of the mutating webhook: allowed, with what is added and no word, for the validating one speaks. Raises
+        ReviewError for what is none."""
+        began = time.perf_counter()
+        admission = parse_review(body)
+        decided = await self._decided(admission, self._mutated)
+        patch = decided.answer.patch
+        self.metrics.patches.labels(FAULT if decided.outcome == FAULT else changed_by(patch)).inc()
+        self.metrics.seconds.observe(time.perf_counter() - began)
+        return response_of(admission, Answer(patch=patch))
+
+    async def _decided(self, admission: Admission, decided_by: Callable[[Admission, Mode], Awaitable[Decided]]) -> Decided:
+        mode = Mode.warn
+        try:
+            async with asyncio.timeout(self.deadline_seconds):
+                mode = await self._mode(admission)
+                return Decided() if mode is Mode.off else await decided_by(admission, mode)
+        except TimeoutError:
+            return not_judged(mode)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody's job hangs on it
+            self.tell("error", f"fault in the webhook, admitted unchecked: {type(error).__name__}: {error}")
+            return Decided(answer=not_judged(mode).answer, outcome=FAULT)
+
+    async def _mode(self, admission: Admission) -> Mode:
         """off as well for what is not judged in any mode."""
-        if kind == OTHER_KIND or admission.operation != CREATE or is_owned(admission) or not asks_for_gpus(admission):
+        if kind_of(admission) == OTHER_KIND or not is_new(admission) or is_owned(admission) or not asks_for_gpus(admission):
             return Mode.off
         labels = [admission.label(MODE), *await self.cluster.modes_of(admission.namespace)]
         return self.rules().mode_of(admission.namespace, labels)
 
     async def _validated(self, admission: Admission, mode: Mode) -> Decided:
         read = await self._read(admission)
-        if _asks_for_none(admission, read, self.facts()):
+        if self._is_without_gpus(admission, read):
             return Decided()
         if read.job is None:
             is_silent = read.is_unknown and not might_train(admission, is_other=read.is_other)
             return Decided() if is_silent else not_judged(mode, read.problem)
-        judged = await self._judged(admission, read, mode, request_id="" if admission.is_dry_run else _id_of(admission))
+        asked = asked_of(read, read.job, self.facts())
+        judged = await self._judged(admission, read.job, asked, mode, request_id="" if admission.is_dry_run else _id_of(admission))
         rules, launch = self.rules(), read.source.launch if read.source is not None else None
         override = admission.annotation(OVERRIDE)
         wishes = Wishes(
@@ -134,26 +141,37 @@ class Reviewer:
                 is_partial=read.is_partial,
                 is_dry_run=admission.is_dry_run,
                 sources=read.sources,
+                overruled=asked.overruled,
                 edit=partial(change_of, launch=launch) if launch is not None else None,
             )
         )
 
     async def _mutated(self, admission: Admission, mode: Mode) -> Decided:
-        read = await self._read(admission)
-        if read.job is None or _asks_for_none(admission, read, self.facts()):
+        """Nothing in the mode audit, of which the submitter is to notice nothing."""
+        if mode not in TOLD:
             return Decided()
-        judged = await self._judged(admission, read, mode, request_id="" if admission.is_dry_run else str(uuid.uuid4()), is_tried=False)
-        return Decided(answer=Answer(patch=patch_of(admission.object, judged)))
+        read, facts = await self._read(admission), self.facts()
+        if read.job is None or self._is_without_gpus(admission, read):
+            return Decided()
+        asked, request_id = asked_of(read, read.job, facts), "" if admission.is_dry_run else str(uuid.uuid4())
+        judged = await self._judged(admission, read.job, asked, mode, request_id=request_id, is_tried=False)
+        loop = asyncio.get_running_loop()
+        return Decided(answer=Answer(patch=await loop.run_in_executor(self.executor, patch_of, admission.object, judged, facts)))
+
+    def _is_without_gpus(self, admission: Admission, read: Read) -> bool:
+        """It is passed like a pod without GPUs."""
+        return kind_of(admission) == TRAIN_JOB and trains_without_gpus(read, self.facts())
 
     async def _read(self, admission: Admission) -> Read:
         beside = await self.cluster.named_by(admission.object)
         return await asyncio.get_running_loop().run_in_executor(self.executor, read_object, admission, beside)
 
-    async def _judged(self, admission: Admission, read: Read, mode: Mode, *, request_id: str, is_tried: bool = True) -> Judged:
-        assert read.job is not None  # noqa: S101 - asked by the callers
+    async def _judged(
+        self, admission: Admission, job: TrainingJob, cards: AskedCards, mode: Mode, *, request_id: str, is_tried: bool = True
+    ) -> Judged:
         asked = Asked(
-            job=read.job,
-            cards=Cards() if _own_fields(read) & GPU_FIELDS else cards_of_workload(read.pods, self.facts()),
+            job=job,
+            cards=cards.cards,
             request_id=request_id,
             user=admission.user,
             try_reason=admission.annotation(TRY) if is_tried else "",
@@ -163,22 +181,12 @@ class Reviewer:
         return await self.jury.judge(asked, is_advised=is_tried and mode in TOLD)
 
 
-def _asks_for_none(admission: Admission, read: Read, facts: Facts) -> bool:
-    """Whether a TrainJob trains without GPUs, which only its runtime tells: it is passed like a pod without GPUs. Not where the runtime
-    could not be read, a resource of a name of the cluster's own may be one, or the job states its GPU."""
-    if kind_of(admission) != TRAIN_JOB or not read.pods or read.is_partial or _own_fields(read) & GPU_FIELDS:
-        return False
-    return not any(names_a_gpu(each) for each in read.pods) and not cards_of_workload(read.pods, facts).has_gpus
-
-
-def _own_fields(read: Read) -> frozenset[str]:
-    """What the submitter states in peakgate's own words."""
-    return frozenset(read.source.launch.reading.own) if read.source is not None and read.source.launch is not None else frozenset()
-
-
 def _id_of(admission: Admission) -> str:
-    """The object's uid, by which whatever its pods report can be led back to the prediction; else a new one."""
+    """The object's uid, by which whatever its pods report can be led back to the prediction; else a new one. What an update brings has one
+    of its own."""
     try:
-        return str(uuid.UUID(admission.object_uid))
+        found = uuid.UUID(admission.object_uid)
     except ValueError:
         return str(uuid.uuid4())
+    content = content_of(admission)
+    return str(uuid.uuid5(found, content) if content else found)

@@ -54,7 +54,8 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One review when all is known. `edit`: a suggestion in the job's own syntax; `sources`: where each field stands."""
+    """One review when all is known. `edit`: a suggestion in the job's own syntax; `sources`: where each field stands; `overruled`: that its
+    own word for its GPU does not count."""
 
     judged: Judged
     mode: Mode
@@ -62,6 +63,7 @@ class Case:
     is_partial: bool = False
     is_dry_run: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)
+    overruled: str = ""
     edit: Callable[[Suggestion], str] | None = None
 
 
@@ -82,8 +84,8 @@ def decide(case: Case) -> Decided:
     if case.judged.verdict == Verdict.VERDICT_REJECT:
         return _rejected(case, judgement.answer)
     is_open = case.judged.verdict != Verdict.VERDICT_ADMIT
-    said = (plain(_open(case, judgement.answer), LONGEST_LINE),) if is_open and case.mode in TOLD else ()
-    return _decided(case, judgement.answer, ALLOWED, warnings=said)
+    said = (plain(_open(case, judgement.answer), LONGEST_LINE),) if is_open else ()
+    return _decided(case, judgement.answer, ALLOWED, warnings=(*said, *_overruled(case)) if case.mode in TOLD else ())
 
 
 def not_judged(mode: Mode, problem: str = "") -> Decided:
@@ -127,7 +129,11 @@ def _lines(case: Case, answer: PredictResponse, outcome: str) -> tuple[str, ...]
     change = case.edit(suggestion) if case.edit is not None and suggestion is not None else ""
     offered = TRY_WITH if outcome == "refused" else ""
     told = Told(change=change, outcome=outcome, unserved=_unserved(case), try_with=offered, is_brief=case.judged.judgement.is_brief)
-    return tuple(lines_of(answer, told))
+    return (*lines_of(answer, told), *_overruled(case))
+
+
+def _overruled(case: Case) -> tuple[str, ...]:
+    return (plain(case.overruled, LONGEST_LINE),) if case.overruled else ()
 
 
 def _open(case: Case, answer: PredictResponse) -> str:
@@ -155,6 +161,7 @@ def _audit(case: Case, answer: PredictResponse, outcome: str, verdict: str) -> d
         "reason": conclusion.reason if conclusion is not None and conclusion.reason else answer.reason,
         "prediction": answer.prediction,
         "gpu": answer.capacity.gpu,
+        "overruled": case.overruled,
         "bound-bytes": str(answer.peak.bound_bytes or ""),
         "usable-bytes": str(answer.capacity.usable_bytes or ""),
         "by": case.judged.judgement.by,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from peakgate.hooks.kubernetes.admission import Admission, Object, mapping, text
+from peakgate.hooks.kubernetes.requests import may_be_gpu
+from peakgate.hooks.kubernetes.verdicts import PREDICTION
 from peakgate.hooks.signs import names_training
 from peakgate.readers.manifests.pods import Pods
 
@@ -23,21 +27,48 @@ KINDS: Final[Mapping[tuple[str, str], str]] = {
 }
 """Group and kind -> the word of it in metrics."""
 
-OTHER_KIND, TRAIN_JOB = "other", "TrainJob"
+OTHER_KIND, TRAIN_JOB, CRON_JOB = "other", "TrainJob", "CronJob"
 TRAINING = frozenset({"JobSet", "PyTorchJob", "MPIJob", "TrainJob"})
 """Nobody starts a notebook or a server with one of these: when they cannot be read, that is said."""
 
-GPU_PREFIXES = ("nvidia.com/", "volcano.sh/vgpu", "run.ai/gpu")
 SHARES = frozenset({"gpu-fraction", "gpu-memory"})
 """Annotations by which KAI and Run:ai give a part of a card to a pod without a resource."""
 
-CREATE = "CREATE"
+CREATE, UPDATE = "CREATE", "UPDATE"
+_RESOURCE = re.compile(r"\bresources\.(?:limits|requests)\.(.+)")
 DEEPEST, MOST_NODES = 60, 50_000
 
 
 def kind_of(admission: Admission) -> str:
     """The word of its kind."""
     return KINDS.get((admission.group, admission.kind), OTHER_KIND)
+
+
+def is_new(admission: Admission) -> bool:
+    """Whether it starts something that was not judged: an object that is created, or a CronJob whose job changes. What a Job or a Pod runs
+    is never changed, and a CronJob that is resumed was judged when it was made."""
+    if admission.operation == CREATE:
+        return True
+    return admission.operation == UPDATE and kind_of(admission) == CRON_JOB and _started(admission.object) != _started(admission.old)
+
+
+def content_of(admission: Admission) -> str:
+    """What makes one state of an updated object another one; empty for one that is created."""
+    return json.dumps(_started(admission.object), sort_keys=True) if admission.operation == UPDATE else ""
+
+
+def _started(cron_job: Object) -> tuple[object, ...]:
+    """All that its jobs are made of, in pieces, without the name of the prediction that was added."""
+    job = mapping(mapping(cron_job.get("spec")).get("jobTemplate"))
+    spec = mapping(job.get("spec"))
+    pod = mapping(spec.get("template"))
+    metadata = mapping(pod.get("metadata"))
+    annotations = _without(mapping(metadata.get("annotations")), PREDICTION)
+    return (_without(job, "spec"), _without(spec, "template"), _without(pod, "metadata"), _without(metadata, "annotations"), annotations)
+
+
+def _without(whole: Object, key: str) -> dict[str, object]:
+    return {name: value for name, value in whole.items() if name != key}
 
 
 def is_owned(admission: Admission) -> bool:
@@ -56,12 +87,12 @@ def asks_for_gpus(admission: Admission) -> bool:
 def _is_gpu_request(each: Object) -> bool:
     resources = mapping(each.get("resources"))
     amounts = (*mapping(resources.get("limits")).items(), *mapping(resources.get("requests")).items())
-    return any(name.startswith(GPU_PREFIXES) and str(amount) != "0" for name, amount in amounts) or bool(each.get("resourceClaims"))
+    return any(may_be_gpu(name) and str(amount) != "0" for name, amount in amounts) or bool(each.get("resourceClaims"))
 
 
 def names_a_gpu(pods: Pods) -> bool:
     """Whether a container of read pods asks for a resource that may be a GPU."""
-    return any("resources." in path and any(f".{name}" in path for name in GPU_PREFIXES) for path in pods.spec.leaves)
+    return any((found := _RESOURCE.search(path)) is not None and may_be_gpu(found[1]) for path in pods.spec.leaves)
 
 
 def _has_share(tree: Object) -> bool:

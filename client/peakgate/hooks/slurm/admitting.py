@@ -14,7 +14,7 @@ from peakgate.hooks.change import change_of
 from peakgate.hooks.message import REFUSED, SUBMITTED, Told, lines_of, plain, shown
 from peakgate.hooks.slurm.attached import PREDICTION, Attached, attach, read_attached
 from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_around, options_of_environment
-from peakgate.hooks.slurm.host_cards import on_host_cards
+from peakgate.hooks.slurm.host_cards import HostCards, host_cards
 from peakgate.hooks.slurm.judge import Judged, Launch, judge, source_of
 from peakgate.hooks.slurm.submit_settings import FILE_VARIABLE, SettingsError, SubmitSettings, read_settings_of_host
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
@@ -80,7 +80,8 @@ def _decided(
     source = source_of(_launch(line, component, script, environment, options, own.stated))
     if source is None:
         return None
-    source = on_host_cards(source, options, Path(settings.cards) if settings.cards else CARDS_FILE)
+    cards = host_cards(options, Path(settings.cards) if settings.cards else CARDS_FILE)
+    source = cards.under(source)
     asides = source.launch.reading.asides if source.launch is not None else {}
     try_reason = line.own.get("try") or own.try_reason or asides.get("try", "")
     override = line.own.get("override") or own.override or asides.get("override", "")
@@ -90,7 +91,7 @@ def _decided(
         return Decision(words=line.words, lines=[plain(f"not checked: {placed(error, source.origin).message}")])
     attached = attach(judged.job, prediction=judged.answer.prediction, script=_bytes(script), try_reason=try_reason, override=override)
     attached = replace(attached, stated=own.stated, within=_within(environment))
-    return _of(line, judged, attached, settings, options)
+    return _of(line, judged, attached, settings, options, cards)
 
 
 def _within(environment: Mapping[str, str]) -> str:
@@ -99,10 +100,14 @@ def _within(environment: Mapping[str, str]) -> str:
     return number if number.isascii() and number.isdigit() else ""
 
 
-def _of(line: CommandLine, judged: Judged, attached: Attached, settings: SubmitSettings, options: Mapping[str, str]) -> Decision:
+def _of(
+    line: CommandLine, judged: Judged, attached: Attached, settings: SubmitSettings, options: Mapping[str, str], cards: HostCards
+) -> Decision:
     answer, rejected = judged.answer, judged.answer.verdict == Verdict.VERDICT_REJECT
     refused = rejected and settings.mode == "enforce" and not attached.override and not answer.try_anyway.granted
-    lines = lines_of(answer, _told(judged, settings, is_refused=refused)) if _is_worth_saying(answer, options) else ()
+    is_silent = settings.gate and not refused  # the gate says it; what is refused here never reaches it
+    is_said = not is_silent and _is_worth_saying(answer, options)
+    lines = lines_of(answer, _told(judged, settings, cards, is_refused=refused)) if is_said else ()
     attached = replace(attached, is_told=bool(lines) and settings.mode != "shadow")
     return Decision(
         words=line.words,
@@ -118,11 +123,13 @@ def _comment_of(attached: Attached, own: str) -> str:
     return comment if comment != own else ""
 
 
-def _told(judged: Judged, settings: SubmitSettings, *, is_refused: bool) -> Told:
+def _told(judged: Judged, settings: SubmitSettings, cards: HostCards, *, is_refused: bool) -> Told:
     suggestion = shown(judged.answer.suggestions)
     launch = judged.source.launch
     return Told(
         change=change_of(suggestion, launch) if suggestion is not None and launch is not None else "",
+        card=cards.ask_for(judged.answer),
+        too_small=cards.too_small(judged.answer),
         outcome=REFUSED if is_refused else SUBMITTED,
         unserved=judged.unserved,
         try_with=judged.answer.try_anyway.message or (TRY_WITH if is_refused and settings.server else ""),

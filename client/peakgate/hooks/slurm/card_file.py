@@ -14,8 +14,9 @@ from peakgate.hooks.slurm.inventory import Found
 HEADER = """\
 # GPU cards of this cluster, written by `peakgate slurm inventory`. The first row that holds for a request's type and place counts.
 # To state a card's memory give a row `gpu` (a name of `peakgate catalog gpus`) or `memory_bytes`, and `source: admin`; such rows stay.
-# untyped: the card on which a request is judged that may get several: worst, best, or pin (the least one on which it fits; the job is
-# then changed to ask for that type).
+# untyped: the card on which a request is judged that may get several: best (the largest; who may get one that is too small is told so),
+# worst (the least, so that a job is refused which would fit another), or pin (the least one on which it fits; the job is then changed to
+# ask for that type).
 """
 
 

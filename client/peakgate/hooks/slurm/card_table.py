@@ -1,6 +1,6 @@
 """The administrator's table: which cards a cluster has, where, and how much memory each has. `peakgate slurm inventory` writes it.
 
-    untyped: worst
+    untyped: best
     cards:
       - {type: h100, nodes: "h100n[1-2]", partitions: [any, h100], features: [hopper], count: 8, gpu: h100-80gb}
       - {type: a100, memory_bytes: 85899345920}
@@ -22,7 +22,7 @@ class TableError(Exception):
 
 class Untyped(StrEnum):
     """Which card a request is judged on that may get several kinds: the one with the least memory, the one with the most, or the least one
-    on which it fits, to which it is then pinned."""
+    on which it fits, to which it is then pinned. Only under `worst` is a job refused that fits a card which it may get."""
 
     worst = "worst"
     best = "best"
@@ -58,7 +58,7 @@ class CardTable:
 
     cluster: str = ""
     default_partition: str = ""
-    untyped: Untyped = Untyped.worst
+    untyped: Untyped = Untyped.best
     cards: tuple[Row, ...] = field(default=())
 
 
@@ -96,7 +96,7 @@ def table_of(told: object) -> CardTable:
     rows = told.get("cards") or []
     if not isinstance(rows, Sequence) or isinstance(rows, str):
         raise TableError("cards is a list of rows")
-    untyped = told.get("untyped", Untyped.worst)
+    untyped = told.get("untyped", Untyped.best)
     if untyped not in set(Untyped):
         raise TableError(f"untyped is {str(untyped)[:40]!r}; allowed are {', '.join(Untyped)}")
     return CardTable(

@@ -32,7 +32,7 @@ class Choice:
     """What a request may get: its cards from the least memory to the most, and which of them counts. `doubt`: why there is none."""
 
     cards: tuple[Card, ...] = ()
-    policy: Untyped = Untyped.worst
+    policy: Untyped = Untyped.best
     doubt: str = ""
 
     @property

@@ -21,7 +21,7 @@ from peakgate.hooks.slurm.gate_metrics import GateMetrics
 from peakgate.hooks.slurm.journal import Decision, Journal
 from peakgate.hooks.slurm.reading import Read
 from peakgate.hooks.slurm.rules import TOLD, Mode, Rules, Treatment, Who
-from peakgate.hooks.slurm.steering import Steering, steering_of, type_that_holds
+from peakgate.hooks.slurm.steering import Steering, card_too_small, steering_of, type_that_holds
 from peakgate.hooks.slurm.submission import Submission, submission_of
 from peakgate.hooks.slurm.verdicts import Case, Outcome, outcome_of
 from peakgate.hooks.slurm.wire import MODIFY, Reply, Request, WireError, parse_request
@@ -45,6 +45,7 @@ class _Judged:
     read: Read = field(default_factory=Read)
     steering: Steering = field(default_factory=Steering)
     ask_for: str = ""
+    too_small: str = ""
 
 
 @dataclass(kw_only=True)
@@ -101,6 +102,7 @@ class Gate:
             judgement=judged.judgement,
             steering=judged.steering,
             ask_for=judged.ask_for,
+            too_small=judged.too_small,
             treatment=treatment,
             wishes=wishes,
             override=rules.override_of(wishes.override),
@@ -136,7 +138,8 @@ class Gate:
             return _Judged(read=found.read, judgement=judgement)
         steering = steering_of(submission, cards, choice, judgement.answer)
         ask_for = type_that_holds(submission, cards, choice, judgement.answer)
-        return _Judged(read=found.read, judgement=judgement, steering=steering, ask_for=ask_for)
+        too_small = card_too_small(cards, choice, judgement.answer)
+        return _Judged(read=found.read, judgement=judgement, steering=steering, ask_for=ask_for, too_small=too_small)
 
     def _note(self, decision: Decision) -> None:
         self.journal.note(decision)

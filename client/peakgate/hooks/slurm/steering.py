@@ -1,4 +1,5 @@
-"""A job that may get several kinds of card asks for the least one that holds it, where the table of cards says `pin`. Pure."""
+"""A job that may get several kinds of card, of which not all hold it: which one it should ask for, and asks for where the table of cards
+says `pin`. Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +21,19 @@ class Steering:
 
 
 def type_that_holds(submission: Submission, cards: Cards, choice: Choice, answer: PredictResponse) -> str:
-    """Of a job that names no type and is too large for the card that counts: the least of the types it may get that holds it, or empty."""
-    if len(choice.cards) < 2 or answer.verdict != Verdict.VERDICT_REJECT:
+    """Of a job that names no type and is too large for the least card: the least of the types it may get that holds it, or empty."""
+    if len(choice.cards) < 2 or answer.verdict not in (Verdict.VERDICT_REJECT, Verdict.VERDICT_ADMIT):
         return ""
     least = cards.least_that_holds(choice, _needed_bytes(answer))
-    return least.label if least is not None and pinned(submission, least) else ""
+    return least.label if least not in (None, choice.cards[0]) and pinned(submission, least) else ""
+
+
+def card_too_small(cards: Cards, choice: Choice, answer: PredictResponse) -> str:
+    """Of a job that fits the card that counts: the least one that it may get as well, where that is known not to hold it; else empty."""
+    if len(choice.cards) < 2 or answer.verdict != Verdict.VERDICT_ADMIT:
+        return ""
+    least = choice.cards[0]
+    return (least.name or least.label) if 0 < cards.bytes_of(least) < _needed_bytes(answer) else ""
 
 
 def _needed_bytes(answer: PredictResponse) -> int:

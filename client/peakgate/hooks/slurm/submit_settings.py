@@ -29,9 +29,11 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitSettings:
-    """`cards`: the administrator's table of GPUs by their Slurm names; `deadline_seconds`: for the service's answer."""
+    """`gate`: one decides on the controller and says what it decides, so that only what it cannot say is said here. `cards`: the
+    administrator's table of GPUs by their Slurm names; `deadline_seconds`: for the service's answer."""
 
     mode: str = "warn"
+    gate: bool = False
     server: str = ""
     cluster: str = ""
     cards: str = ""
@@ -71,11 +73,15 @@ def _of_file(path: Path, *, is_asked_for: bool) -> SubmitSettings:
     return SubmitSettings(**{str(name): _value(path, str(name), value) for name, value in read.items()})  # type: ignore[arg-type]  # checked
 
 
-def _value(path: Path, name: str, value: object) -> str | float:
+def _value(path: Path, name: str, value: object) -> str | float | bool:
     """A value of the type that the setting has. YAML reads a bare `off` as false."""
     kinds = {field.name: field.type for field in fields(SubmitSettings)}
     if name not in kinds:
         raise SettingsError(f"{name[:40]!r} is no setting, known are {', '.join(kinds)} ({path})")
+    if kinds[name] == "bool":
+        if not isinstance(value, bool):
+            raise SettingsError(f"{name} needs true or false ({path})")
+        return value
     if kinds[name] == "float":
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 60:
             raise SettingsError(f"{name} needs seconds above 0 and at most 60 ({path})")

@@ -31,8 +31,8 @@ class Case:
     """One submission when all is known. `is_partial`: the launch names files that were not read. `override`: of a right word.
 
     `is_told`: the submit host has said this very verdict already. `edit`: a suggestion in the job's own syntax; `steering`: to a card that
-    fits; `ask_for`: a type that it may get and that holds it, where it names none and the one that counts does not; `by_operator`: root
-    or Slurm's user.
+    fits; `ask_for`: a type that it may get and that holds it, where it names none and not all do; `too_small`: a card that it may get as
+    well and that does not hold it; `by_operator`: root or Slurm's user.
     """
 
     judgement: Judgement
@@ -43,6 +43,7 @@ class Case:
     is_partial: bool = False
     is_told: bool = False
     ask_for: str = ""
+    too_small: str = ""
     by_operator: bool = False
     edit: Callable[[Suggestion], str] | None = None
 
@@ -63,7 +64,8 @@ def outcome_of(case: Case) -> Outcome:
         return _without_answer(case)
     if answer.verdict == Verdict.VERDICT_REJECT:
         return _rejected(case, answer)
-    says = tuple(lines_of(answer, Told(unserved=_unserved(case)))) if _is_told(case) else ()
+    told = Told(unserved=_unserved(case), card=case.ask_for, too_small="" if case.steering.sets else case.too_small)
+    says = tuple(lines_of(answer, told)) if _is_told(case) else ()
     if case.steering.sets:
         says = (*says, plain(f"asks for {case.steering.label} now: not every card that it might have got holds it"))
     return Outcome(reply=Reply(word=stamp_of(answer), says=says, sets=case.steering.sets), outcome=ADMITTED)

@@ -35,8 +35,8 @@ class Peel:
     budget: Budget = field(default_factory=Budget)
     """Of all scripts that the launch starts."""
     unsure: dict[str, Variable] = field(default_factory=dict)
-    may_not_run: bool = False
     """Environment variables of which a part is not known: what the shell of a further script may still split into words."""
+    may_not_run: bool = False
 
     def note(self, name: str, arguments: Arguments | None = None) -> None:
         """Notes a launcher."""

@@ -33,7 +33,13 @@ class Started:
     unsure: dict[str, Variable] = field(default_factory=dict)
     """Exported variables of which a part is not known."""
     may_not_run: bool = False
-    """It stands in a branch, and whether that is taken is not known."""
+    """It stands in a branch, and whether that is taken is not known; or another launch runs in its place when it fails."""
+
+    @property
+    def key(self) -> tuple[tuple[str, ...], frozenset[tuple[str, str]]]:
+        """Its words and its variables: two launches with one key are the same launch twice."""
+        variables = frozenset((name, stated.text) for name, stated in self.environment.leaves.items())
+        return tuple(word.text for word in self.words), variables
 
 
 class Commands:

@@ -64,13 +64,27 @@ class _Walk(Commands):
                 return self.arithmetic(node)
 
     def and_or(self, node: AndOr) -> str:
-        status = self.node(node.first)
+        before = len(self.found)
+        status, fails = self.node(node.first), is_negated([node.first])
         for connector, following in node.rest:
-            if status == UNKNOWN:
+            on_failure = status != FALSE and (connector == "||") != fails
+            tried = self.found[before:] if on_failure else []
+            if status == UNKNOWN or (tried and connector == "||"):
                 self.branches([[following]], may_skip=True)
             elif (connector == "&&") == (status != FALSE):
                 status = self.unless_it_fails(following)
+            if on_failure:
+                self.replaceable(tried, self.found[before + len(tried) :])
+            fails = is_negated([following])
         return status
+
+    def replaceable(self, tried: list[Started], instead: list[Started]) -> None:
+        """What runs in the place of a launch that fails, unless it is the same launch once more: then nobody knows which one the job is."""
+        self.shell.budget.spend(characters=100 * len(tried))
+        again = {each.key for each in tried}
+        if again and any(each.key not in again for each in instead):
+            for each in (*tried, *instead):
+                each.may_not_run = True
 
     def unless_it_fails(self, node: Node) -> str:
         """A node whose `exit 1` is passed over: that the job runs is given."""
@@ -107,15 +121,26 @@ class _Walk(Commands):
         return self.apart(node.body) if node.subshell else self.block(node.body)
 
     def if_(self, node: If) -> str:
-        candidates: list[Block] = []
+        bodies: list[Block] = []
+        tried: list[tuple[int, bool, list[Started]]] = []
+        last = node.otherwise
         for test, body in node.arms:
+            before = len(self.found)
             status = self.block(test)
             if status == TRUE:
-                return self.chosen([*candidates, body], may_skip=False)
+                last = body
+                break
             if status != FALSE:
-                candidates.append(body)
-        last = [node.otherwise] if node.otherwise is not None else []
-        return self.chosen([*candidates, *last], may_skip=node.otherwise is None)
+                bodies.append(body)
+                tried.append((len(bodies), is_negated(test), self.found[before:]))
+        bodies += [last] if last is not None else []
+        if not any(launches for _, _, launches in tried):
+            return self.chosen(bodies, may_skip=last is None)
+        walked = self.branches(bodies, may_skip=last is None)
+        for place, (behind, fails, launches) in enumerate(tried):
+            otherwise = walked[behind - 1 : behind] if fails else [*walked[behind:], *(later for _, _, later in tried[place + 1 :])]
+            self.replaceable(launches, [each for body in otherwise for each in body])
+        return STARTED
 
     def case(self, node: Case) -> str:
         value = text_value(node.word.parts, self.shell)
@@ -145,35 +170,41 @@ class _Walk(Commands):
             self.shell.variables = before.variables
             return STARTED
 
-    def branches(self, bodies: list[Block], *, may_skip: bool) -> None:
-        """Bodies of which nobody knows which one runs: each from the same start, then what they agree on."""
-        start, ends, before = self.shell, list[Shell](), len(self.found)
+    def branches(self, bodies: list[Block], *, may_skip: bool) -> list[list[Started]]:
+        """Bodies of which nobody knows which one runs: each from the same start, then what they agree on. What each of them starts."""
+        start, ends, walked = self.shell, list[Shell](), list[list[Started]]()
         for body in bodies:
-            self.shell = start.copy()
+            self.shell, before = start.copy(), len(self.found)
             try:
                 self.block(body)
+                ends.append(self.shell)
             except LeftError:
-                continue
-            ends.append(self.shell)
+                pass
+            walked.append(self.found[before:])
         self.shell = start
-        for started in self.found[before:]:
+        for started in (each for found in walked for each in found):
             started.may_not_run = True
         if ends:
             merge_branches(start, ends if not may_skip else [*ends, start.copy()])
+        return walked
 
     def loop(self, node: Loop) -> str:
         try:
             if node.kind in ("for", ""):
                 return self.for_(node)
             for _ in range(MOST_TURNS):
-                status, before = self.block(node.test), len(self.found)
+                before = len(self.found)
+                status, before_body = self.block(node.test), len(self.found)
                 if status in (UNKNOWN, STARTED):
+                    tried = self.found[before:]
                     self.branches([node.body], may_skip=True)
+                    if (node.kind == "until") != is_negated(node.test):
+                        self.replaceable(tried, self.found[before + len(tried) :])
                     break
                 if (status == TRUE) == (node.kind == "until"):
                     break
                 self.block(node.body)
-                if len(self.found) > before:
+                if len(self.found) > before_body:
                     break
         except LeftError as left:
             if left.kind != LOOP:
@@ -205,3 +236,8 @@ class _Walk(Commands):
         result = sum_of(expression, line, self.shell)
         text = f"${name}" if result is None else str(result)
         self.shell.set(name, (Segment(text, line, self.shell.file, known=result is not None),))
+
+
+def is_negated(test: Block) -> bool:
+    """Whether what follows on its success follows on a failure of its last command: `! command`."""
+    return bool(test) and isinstance(test[-1], Pipeline) and test[-1].negated

@@ -8,7 +8,7 @@ from peakgate.memory.compose import whole_model
 from peakgate.memory.exercises.lesson import lesson_job, plan_of
 from peakgate.memory.job import Job
 from peakgate.memory.pipeline import stages
-from peakgate.memory.step import census
+from peakgate.memory.weighing import census
 
 
 def params_per_layer(h: int, mlp_ratio: float = 4, n_kv_ratio: float = 1, style: str = "gpt") -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from peakgate.memory.checkpoint import Segment
 from peakgate.memory.exercises.lesson import plan_of
+from peakgate.memory.forward import ForwardPass
 from peakgate.memory.job import Job
 from peakgate.memory.kernels import Formula
 from peakgate.memory.library import KERNELS
@@ -14,8 +15,8 @@ from peakgate.memory.machine import ENDS
 from peakgate.memory.meter import Meter, exact
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.step import ForwardPass
-from peakgate.memory.tape import Node, Parameter, Storage, Tensor
+from peakgate.memory.storage import Storage
+from peakgate.memory.tape import Node, Parameter, Tensor
 
 WORDS = {"x": "input", "y": "output", "m": "mask", "x0": "first factor", "x1": "second factor"}
 """What the rows of the kernel table call their tensors (`kernels.py`)."""

@@ -3,55 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from peakgate.memory.dtypes import ITEMSIZE
+from peakgate.memory.forward import ForwardPass
 from peakgate.memory.inference import infer
-from peakgate.memory.pipeline import Stage, stages
+from peakgate.memory.meter import Meter
+from peakgate.memory.methods.outputs import cache_bytes
+from peakgate.memory.pipeline import stages
 from peakgate.memory.plan import Companion, Plan
 from peakgate.memory.prediction import LedgerLine
-from peakgate.memory.states import States, Weight, states_of
+from peakgate.memory.states import States, states_of
 from peakgate.memory.tape import Tensor
-
-if TYPE_CHECKING:
-    from peakgate.memory.step import ForwardPass
-
-Start = Callable[[Companion, Stage], "ForwardPass"]
+from peakgate.memory.weighing import sharded_census, weights_of_plan
 
 
-def passes(plan: Plan, start: Start) -> dict[str, Callable[..., list[Tensor]]]:
+def passes(plan: Plan, meter: Meter, *, each: bool) -> dict[str, Callable[..., list[Tensor]]]:
     """A forward pass of each model that is not trained, to be run by the method's loss: it gives the logits, then what else its
     output names."""
-    return {each.role: _pass(each, start) for each in plan.companions if not each.trained}
+    return {companion.role: _pass(companion, meter, each=each) for companion in plan.companions if not companion.trained}
 
 
-def _pass(companion: Companion, start: Start) -> Callable[..., list[Tensor]]:
+def _pass(companion: Companion, meter: Meter, *, each: bool) -> Callable[..., list[Tensor]]:
     """The same model each time: what its sharding keeps gathered stays."""
     running: list[ForwardPass] = []
 
     def run(*, head: bool = True) -> list[Tensor]:
         if not running:
-            (whole,) = stages(companion.plan.degrees, companion.plan.architecture.dims["L"], 1)
-            running.append(start(companion, whole))
+            running.append(_started(companion, meter, each=each))
         return infer(running[0], cache_bytes(companion.plan) if companion.caches and head else 0, head=head)
 
     return run
 
 
-def cache_bytes(plan: Plan) -> int:
-    """Keys and values of every layer (transformers cache_utils.py: DynamicCache)."""
-    dims = plan.architecture.dims
-    itemsize = ITEMSIZE["bfloat16" if plan.formats.autocast else plan.formats.compute]
-    return 2 * dims["L"] * plan.micro_batch * plan.sequence * dims["kv"] * itemsize
+def _started(companion: Companion, meter: Meter, *, each: bool) -> ForwardPass:
+    """The model on the policy's meter; of the policy itself the ends are gathered already."""
+    plan = companion.plan
+    (whole,) = stages(plan.degrees, plan.architecture.dims["L"], 1)
+    held = sharded_census(plan, whole)
+    if held and companion.shares_weights:
+        held = replace(held, embedding=(), head=())
+    return ForwardPass(plan, whole, meter, each=each, census=held)
 
 
-def resident_lines(plan: Plan, weights_of_plan: Callable[[Plan], tuple[Weight, ...]]) -> list[LedgerLine]:
+def resident_lines(plan: Plan) -> list[LedgerLine]:
     """What the other models keep all run long, in lines of their own."""
-    return [line for each in plan.companions if not each.shares_weights for line in _lines(each, weights_of_plan(each.plan))]
+    return [line for each in plan.companions if not each.shares_weights for line in _lines(each)]
 
 
-def _lines(companion: Companion, weights: tuple[Weight, ...]) -> list[LedgerLine]:
-    states = states_of(companion.plan, weights)
+def _lines(companion: Companion) -> list[LedgerLine]:
+    states = states_of(companion.plan, weights_of_plan(companion.plan))
     name = f"{companion.role} model"
     frozen = [
         LedgerLine(category="parameters", item=f"{name}: weights", bytes=states.parameters + companion.plan.architecture.buffer_bytes)

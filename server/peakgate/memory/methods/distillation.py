@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from peakgate.memory.library import KERNELS
 from peakgate.memory.machine import Machine
-from peakgate.memory.methods.companions import cache_bytes
 from peakgate.memory.methods.log_probabilities import shifted, stacked
-from peakgate.memory.methods.outputs import logits_of
+from peakgate.memory.methods.outputs import cache_bytes, logits_of
 from peakgate.memory.tape import Tensor
 
 TEACHER = "teacher"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from peakgate.memory.dtypes import ITEMSIZE
 from peakgate.memory.machine import Machine
+from peakgate.memory.plan import Plan
 from peakgate.memory.tape import Tensor
 
 
@@ -16,3 +18,10 @@ def logits_of(machine: Machine, x: Tensor) -> Tensor:
     (converted,) = machine.call("to_float32", "", [logits], None)
     logits.storage.drop()
     return converted
+
+
+def cache_bytes(plan: Plan) -> int:
+    """Keys and values of every layer (transformers cache_utils.py: DynamicCache)."""
+    dims = plan.architecture.dims
+    itemsize = ITEMSIZE["bfloat16" if plan.formats.autocast else plan.formats.compute]
+    return 2 * dims["L"] * plan.micro_batch * plan.sequence * dims["kv"] * itemsize

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from peakgate.memory.kernel_table import KERNELS
+from peakgate.memory.plain.runner import Runner
 from peakgate.memory.plain.shapes import Made
 from peakgate.memory.tape import Parameter, Tensor
-
-if TYPE_CHECKING:
-    from peakgate.memory.plain.run import Runner
 
 
 def attention(run: Runner, made: Made, x: Tensor) -> Tensor:

@@ -9,28 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING
 
 from peakgate.memory.kernel_table import KERNELS
 from peakgate.memory.kernels import Kernel, parse
+from peakgate.memory.machine import Machine
 from peakgate.memory.plain.attention import attention
 from peakgate.memory.plain.network import Layer, Network
+from peakgate.memory.plain.runner import Runner
 from peakgate.memory.plain.shapes import FLOAT32, HALF
 from peakgate.memory.plan import Plan
-from peakgate.memory.roles import promoted
-from peakgate.memory.tape import INT64, Operand, Parameter, Tensor
-
-if TYPE_CHECKING:
-    from peakgate.memory.machine import Machine
-
-HALF_KERNELS = {
-    "linear": "product",
-    "linear_bias": "product_bias",
-    "convolution": "convolution_half",
-    "convolution_bias": "convolution_half_bias",
-    "prelu": "prelu_half",
-}
-"""Under autocast weights are tensors themselves: copies that autograd keeps."""
+from peakgate.memory.tape import INT64, Tensor
 
 IN_ORDER = frozenset({"linear", "layer_norm", "rms_norm", "flatten", "reshape"})
 """Operations that copy a transposed input first; element-wise ones hand its layout on (aten TensorIterator.cpp)."""
@@ -56,8 +44,57 @@ def _input_itemsize(plan: Plan) -> int:
 
 
 def forward(machine: Machine, network: Network) -> Tensor:
-    """The network's output."""
-    return Runner(machine).forward(network)
+    """Runs every operation: the network's output."""
+    run = Runner(machine)
+    itemsize = INT64 if network.integers else _input_itemsize(machine.plan)
+    values = {0: Tensor(run.tape.allocate(0), run.batch, prod(network.input), itemsize)}
+    for place, layer in enumerate(network.layers, 1):
+        values[place] = _layer(run, layer, [values[i] for i in layer.inputs])
+        for output in layer.dying:
+            values.pop(output).storage.drop()
+        machine.meter.mark(f"{place} {layer.op}")
+    return values[len(network.layers)]
+
+
+def _layer(run: Runner, layer: Layer, inputs: list[Tensor]) -> Tensor:
+    """Runs one operation; under autocast on copies in its format."""
+    cast = {HALF: "to_half", FLOAT32: "to_float32"}.get(layer.made.autocast, "") if run.autocast else ""
+    given = [run.machine.call(cast, "", [x], None)[0] if cast else x for x in inputs]
+    try:
+        return _made(run, layer, given)
+    finally:
+        for x in given if cast else ():
+            x.storage.drop()
+
+
+def _made(run: Runner, layer: Layer, given: list[Tensor]) -> Tensor:
+    made = layer.made
+    if made.kernel == "attention":
+        return attention(run, made, given[0])
+    if layer.op in IN_ORDER and given[0].transposed:
+        ordered = run.kernel(KERNELS["contiguous"], given)
+        try:
+            return _made(run, layer, [ordered])
+        finally:
+            ordered.storage.drop()
+    if made.kernel == "concat":
+        return run.kernel(concatenation(len(given)), given, width=prod(made.shape))
+    x = given[0]
+    if made.statistics:
+        rows = made.statistics if made.shared else run.batch * made.statistics
+        given = [replace(x, rows=rows, width=x.rows * x.width // rows), *given[1:]]
+    weights = [run.weight(f"{layer.op}.{name}", size) for name, size in (("w", made.weight), ("b", made.bias)) if size]
+    itemsize = run.machine.dims["act"] if layer.op == "embedding" else None
+    y = run.product(made.kernel, given, weights, width=prod(made.shape), itemsize=itemsize)
+    y.transposed = layer.op == "tokens" or (x.transposed and layer.op not in IN_ORDER)
+    return y
+
+
+@lru_cache(maxsize=64)
+def concatenation(count: int) -> Kernel:
+    """torch.cat of `count` tensors: one output, of which their gradients are views."""
+    names = [f"x{i}" for i in range(count)]
+    return parse(f"concat({','.join(names)}) | y=out | {'; '.join(f'{x}: g{x}~gy' for x in names)}")["concat"]
 
 
 def loss(machine: Machine, network: Network, output: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,101 +123,6 @@ def loss(machine: Machine, network: Network, output: Tensor) -> tuple[Tensor, Te
 def _targets(machine: Machine, network: Network, itemsize: int) -> Tensor:
     """Part of the batch, which `input_bytes` counts."""
     return Tensor(machine.tape.allocate(0), machine.plan.micro_batch, network.targets, itemsize)
-
-
-class Runner:
-    """One forward pass: which weight comes next."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine, self.tape, self.batch = machine, machine.tape, machine.plan.micro_batch
-        self.autocast = machine.plan.formats.autocast
-        self.used = 0
-
-    def forward(self, network: Network) -> Tensor:
-        """Runs every operation."""
-        itemsize = INT64 if network.integers else _input_itemsize(self.machine.plan)
-        values = {0: Tensor(self.tape.allocate(0), self.batch, prod(network.input), itemsize)}
-        for place, layer in enumerate(network.layers, 1):
-            values[place] = self.layer(layer, [values[i] for i in layer.inputs])
-            for output in layer.dying:
-                values.pop(output).storage.drop()
-            self.machine.meter.mark(f"{place} {layer.op}")
-        return values[len(network.layers)]
-
-    def layer(self, layer: Layer, inputs: list[Tensor]) -> Tensor:
-        """Runs one operation; under autocast on copies in its format."""
-        cast = {HALF: "to_half", FLOAT32: "to_float32"}.get(layer.made.autocast, "") if self.autocast else ""
-        given = [self.machine.call(cast, "", [x], None)[0] if cast else x for x in inputs]
-        try:
-            return self._made(layer, given)
-        finally:
-            for x in given if cast else ():
-                x.storage.drop()
-
-    def _made(self, layer: Layer, given: list[Tensor]) -> Tensor:
-        made = layer.made
-        if made.kernel == "attention":
-            return attention(self, made, given[0])
-        if layer.op in IN_ORDER and given[0].transposed:
-            ordered = self.kernel(KERNELS["contiguous"], given)
-            try:
-                return self._made(layer, [ordered])
-            finally:
-                ordered.storage.drop()
-        if made.kernel == "concat":
-            return self.kernel(concatenation(len(given)), given, width=prod(made.shape))
-        x = given[0]
-        if made.statistics:
-            rows = made.statistics if made.shared else self.batch * made.statistics
-            given = [replace(x, rows=rows, width=x.rows * x.width // rows), *given[1:]]
-        weights = [self.weight(f"{layer.op}.{name}", size) for name, size in (("w", made.weight), ("b", made.bias)) if size]
-        itemsize = self.machine.dims["act"] if layer.op == "embedding" else None
-        y = self.product(made.kernel, given, weights, width=prod(made.shape), itemsize=itemsize)
-        y.transposed = layer.op == "tokens" or (x.transposed and layer.op not in IN_ORDER)
-        return y
-
-    def product(self, name: str, given: list[Tensor], weights: list[Parameter], *, width: int, itemsize: int | None = None) -> Tensor:
-        """A kernel with weights; under autocast 16-bit copies of them where it has a row for that."""
-        if not (self.autocast and name in HALF_KERNELS):
-            return self.kernel(KERNELS[promoted(name, given)], given, weights, width=width, itemsize=itemsize)
-        copies = [self.machine.half_copy(weight) for weight in weights]
-        try:
-            return self.kernel(KERNELS[HALF_KERNELS[name]], [*given, *copies], width=width, itemsize=2)
-        finally:
-            for copy in copies:
-                copy.storage.drop()
-
-    def kernel(
-        self,
-        kernel: Kernel,
-        given: list[Tensor],
-        weights: list[Parameter] | None = None,
-        *,
-        rows: int = 0,
-        width: int = 0,
-        itemsize: int | None = None,
-    ) -> Tensor:
-        """One row of the table; the output is as the first operand is unless its sizes are given."""
-        operands: dict[str, Operand] = {**dict(zip(kernel.inputs, given, strict=True)), **dict(zip("wb", weights or (), strict=False))}
-        shape = (rows or self.batch, width or given[0].rows * given[0].width // self.batch, itemsize or max(x.itemsize for x in given))
-        return self.tape.apply(kernel, operands, {"y": shape}, self.machine.category)["y"]
-
-    def weight(self, name: str, elements: int) -> Parameter:
-        """The next weight: made in the first pass, found again in later ones."""
-        machine = self.machine
-        known = machine.parameters.setdefault(machine.layer, [])
-        if self.used == len(known):
-            resident = machine.plan.formats.resident_gradients
-            known.append(Parameter(name, elements, itemsize=machine.dims["weight"], trainable=True, resident=resident))
-        self.used += 1
-        return known[self.used - 1]
-
-
-@lru_cache(maxsize=64)
-def concatenation(count: int) -> Kernel:
-    """torch.cat of `count` tensors: one output, of which their gradients are views."""
-    names = [f"x{i}" for i in range(count)]
-    return parse(f"concat({','.join(names)}) | y=out | {'; '.join(f'{x}: g{x}~gy' for x in names)}")["concat"]
 
 
 def saved_bytes(machine: Machine) -> int:

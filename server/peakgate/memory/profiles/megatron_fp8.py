@@ -20,7 +20,7 @@ from peakgate.memory.forms import block_of
 
 if TYPE_CHECKING:
     from peakgate.memory.plan import Plan
-    from peakgate.memory.states import Weight
+    from peakgate.memory.weights import Weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

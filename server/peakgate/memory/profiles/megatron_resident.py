@@ -19,7 +19,7 @@ from peakgate.memory.profiles.megatron_fp8 import weight_copies
 if TYPE_CHECKING:
     from peakgate.memory.pipeline import Stage
     from peakgate.memory.plan import Plan
-    from peakgate.memory.states import Weight
+    from peakgate.memory.weights import Weight
 
 GROUPED_STREAMS = 4
 """Streams of a grouped product, each with a workspace (T/cpp_extensions/gemm.py: tex.get_num_cublas_streams)."""

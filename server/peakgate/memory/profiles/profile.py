@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from peakgate.memory.pipeline import Stage
     from peakgate.memory.plan import Plan
     from peakgate.memory.prediction import LedgerLine
-    from peakgate.memory.states import Weight
+    from peakgate.memory.weights import Weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

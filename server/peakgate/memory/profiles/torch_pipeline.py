@@ -16,7 +16,7 @@ from peakgate.memory.prediction import LedgerLine
 if TYPE_CHECKING:
     from peakgate.memory.pipeline import Stage
     from peakgate.memory.plan import Plan
-    from peakgate.memory.states import Weight
+    from peakgate.memory.weights import Weight
 
 
 def resident(plan: Plan, stage: Stage, _: list[Weight], *, keeps_outputs: bool = True) -> list[LedgerLine]:

@@ -16,8 +16,9 @@ from peakgate.memory.dtypes import ITEMSIZE, QUANTISED, stored_bytes
 from peakgate.memory.frozen import ATTENTION
 from peakgate.memory.plan import Degrees, Plan
 from peakgate.memory.profiles import profile_of
-from peakgate.memory.states import Weight, quantisable
-from peakgate.memory.whole_weights import weights_of_plan
+from peakgate.memory.states import quantisable
+from peakgate.memory.weighing import weights_of_plan
+from peakgate.memory.weights import Weight
 
 HEADS = ("linear.head", "embedding.V")
 """Weights of the product behind the layers; an embedding has the shape of one where it is tied to the head."""

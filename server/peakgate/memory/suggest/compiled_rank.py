@@ -17,9 +17,9 @@ from peakgate.memory.compose import late_states
 from peakgate.memory.counts import gradients_left
 from peakgate.memory.forms import Form, plain, terms_of
 from peakgate.memory.hole import hole_bytes
+from peakgate.memory.host_memory import host_bytes
 from peakgate.memory.inputs import input_bytes
 from peakgate.memory.methods.rows import OWN_LOSSES
-from peakgate.memory.offload import host_bytes
 from peakgate.memory.phases import other_phases
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan

@@ -6,7 +6,7 @@ from peakgate.memory.by_ratio import by_ratio
 from peakgate.memory.choices import BEFORE_STEP
 from peakgate.memory.compose import late_states
 from peakgate.memory.counts import counts_of
-from peakgate.memory.offload import host_bytes
+from peakgate.memory.host_memory import host_bytes
 from peakgate.memory.pipeline import Stage
 from peakgate.memory.plan import Plan
 from peakgate.memory.step import walk

@@ -9,8 +9,9 @@ import pytest
 from tests.histories import a_document
 
 from peakgate.client.errors import InputError
-from peakgate.client.history.read import BadLine, read_history, read_lines
+from peakgate.client.history.read import MOST_LINES, BadLine, read_history, read_lines
 from peakgate.client.history.write import attempt_as_dict
+from peakgate.server.simulation.calls import MOST_ATTEMPTS
 from peakgate.v1.calibration_simulation_pb2 import PastAttempt
 
 DOCUMENT = a_document("h100-80gb", "llama-3.2-1b", 2048, 2)
@@ -67,7 +68,7 @@ def test_the_card_of_a_job_that_names_none_is_the_one_that_it_ran_on() -> None:
 @pytest.mark.parametrize(
     ("line", "want_message"),
     [
-        (b"{", "is not JSON"),
+        (b"{", "is not JSON: Expecting property name enclosed in double quotes at column 2"),
         (b"[]", "is no JSON object"),
         (b'{"job": {}, "job": {}}', "twice"),
         (b"\xff", "UTF-8"),
@@ -101,6 +102,23 @@ def test_a_bad_line_says_what_is_wrong(line: object, want_message: str) -> None:
     assert isinstance(before, PastAttempt)
     assert isinstance(after, PastAttempt)
     assert after.line == 4
+
+
+@pytest.mark.parametrize("excess", [0, 1])
+def test_a_history_that_is_too_long_is_refused_before_it_is_made_attempts(tmp_path: Path, excess: int) -> None:
+    """Empty lines do not count; each of these would be a bad line."""
+    (tmp_path / "long.jsonl").write_text("[]\n \n" * (MOST_LINES + excess))
+    if excess:
+        with pytest.raises(InputError, match=f"more than {MOST_LINES} lines") as raised:
+            next(read_history(str(tmp_path / "long.jsonl")))
+        assert raised.value.reason == "HISTORY_TOO_LARGE"
+    else:
+        assert next(read_history(str(tmp_path / "long.jsonl"))) == BadLine(1, "LINE_INVALID", "is no JSON object")
+
+
+def test_as_many_lines_as_the_service_takes_attempts() -> None:
+    """What the command lets through is not refused there after minutes."""
+    assert MOST_LINES == MOST_ATTEMPTS
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

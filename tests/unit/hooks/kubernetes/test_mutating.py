@@ -6,15 +6,31 @@ import copy
 from typing import Any
 
 import pytest
-from tests.admission_reviews import KINDS, a_container, a_template, a_workload
+from tests.admission_reviews import H100, KINDS, T4, a_container, a_template, a_workload
+from tests.unit.hooks.kubernetes.pods import a_node, a_term
 
 from peakgate.hooks.asking import SERVICE, Judgement
+from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.judging import Judged
-from peakgate.hooks.kubernetes.mutating import MEMORY, least_mebibytes, patch_of, templates_of
+from peakgate.hooks.kubernetes.mutating import (
+    AFFINITY,
+    NOTHING,
+    changed_by,
+    least_mebibytes,
+    patch_of,
+    templates_of,
+)
+from peakgate.hooks.kubernetes.mutating import (
+    ANNOTATION as ANNOTATED,
+)
+from peakgate.hooks.kubernetes.node_labels import MEMORY
 from peakgate.v1.prediction_pb2 import Capacity, Peak, PredictResponse, Verdict
 
 GIB = 1 << 30
 ANNOTATION = "peakgate.io/prediction"
+PRODUCT = "nvidia.com/gpu.product"
+NODE = a_node({PRODUCT: H100, MEMORY: "81559"})
+LABELLED = Facts(nodes=(NODE,))
 
 
 def judged(
@@ -51,14 +67,18 @@ def applied(workload: dict[str, Any], patch: list[Any]) -> dict[str, Any]:
 def test_a_patch_adds_two_things_and_is_idempotent(kind: str) -> None:
     """The prediction on the workload and on its pods, and an expression on the nodes; a second time there is nothing to add."""
     workload = a_workload(kind)
-    patched = applied(workload, list(patch_of(workload, judged())))
+    patched = applied(workload, list(patch_of(workload, judged(), LABELLED)))
     assert patched["metadata"]["annotations"][ANNOTATION] == "predictions/p1"
-    assert patch_of(patched, judged()) == []
+    assert patch_of(patched, judged(), LABELLED) == []
+    assert len(templates_of(patched)) == (kind != "TrainJob")
     for template in templates_of(patched):
         pod: Any = template.pod
+        assert pod["metadata"]["annotations"][ANNOTATION] == "predictions/p1"
+        if kind == "CronJob":  # its job may change later, and the affinity would stay
+            assert "affinity" not in pod["spec"]
+            continue
         terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         assert terms == [{"matchExpressions": [{"key": MEMORY, "operator": "Gt", "values": [str(41 * 1024 - 1)]}]}]
-        assert pod["metadata"]["annotations"][ANNOTATION] == "predictions/p1"
 
 
 def test_nothing_of_the_submitters_is_changed() -> None:
@@ -71,7 +91,7 @@ def test_nothing_of_the_submitters_is_changed() -> None:
         "podAffinity": {},
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": copy.deepcopy(terms)}},
     }
-    affinity = applied(workload, list(patch_of(workload, judged())))["spec"]["template"]["spec"]["affinity"]
+    affinity = applied(workload, list(patch_of(workload, judged(), LABELLED)))["spec"]["template"]["spec"]["affinity"]
     found = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     wanted = {"key": MEMORY, "operator": "Gt", "values": [str(41 * 1024 - 1)]}
     assert found == [{"matchExpressions": [own, wanted]}, {"matchFields": [own], "matchExpressions": [wanted]}]
@@ -89,15 +109,15 @@ def test_a_label_of_one_mebibyte_less_is_passed_by() -> None:
 def test_without_a_prediction_no_annotation() -> None:
     """A dry run, or a judgement that was not recorded, names nothing."""
     workload = a_workload()
-    assert all(ANNOTATION.replace("/", "~1") not in str(each) for each in patch_of(workload, judged(prediction="")))
-    assert patch_of(workload, Judged(judgement=Judgement())) == []
+    assert all(ANNOTATION.replace("/", "~1") not in str(each) for each in patch_of(workload, judged(prediction=""), LABELLED))
+    assert patch_of(workload, Judged(judgement=Judgement()), LABELLED) == []
 
 
 def test_slices_and_other_resources_are_left_alone() -> None:
     """Their nodes' label is the whole card's memory."""
     container = a_container(gpus=0) | {"resources": {"limits": {"nvidia.com/mig-1g.5gb": "1"}}}
     workload = a_workload(template=a_template(container=container))
-    patched = applied(workload, list(patch_of(workload, judged())))
+    patched = applied(workload, list(patch_of(workload, judged(), LABELLED)))
     assert "affinity" not in patched["spec"]["template"]["spec"]
     assert patched["metadata"]["annotations"][ANNOTATION] == "predictions/p1"
 
@@ -113,6 +133,69 @@ def test_slices_and_other_resources_are_left_alone() -> None:
 )
 def test_what_may_not_fit_is_not_left_waiting_for_a_node(verdict: Verdict.ValueType, usable: int, *, want: bool) -> None:
     """An affinity that no card of its kind meets would refuse the job in every mode; where no card is named it picks one that holds it."""
-    patched = applied(a_workload(), list(patch_of(a_workload(), judged(verdict=verdict, usable=usable))))
+    patched = applied(a_workload(), list(patch_of(a_workload(), judged(verdict=verdict, usable=usable), LABELLED)))
     assert ("affinity" in patched["spec"]["template"]["spec"]) is want
     assert patched["metadata"]["annotations"][ANNOTATION] == "predictions/p1"
+
+
+BARE = a_node({PRODUCT: H100}, name="bare")
+OTHER = a_node({PRODUCT: T4}, name="other")
+NO_GPU = a_node({}, name="cpu", gpus="0")
+
+
+@pytest.mark.parametrize(
+    ("facts", "product", "want"),
+    [
+        (LABELLED, H100, True),
+        (LABELLED, "", True),
+        (Facts(nodes=(NODE, BARE)), H100, False),
+        (Facts(nodes=(NODE, OTHER)), H100, True),
+        (Facts(nodes=(NODE, OTHER)), "", False),
+        (Facts(nodes=(NODE, NO_GPU)), "", True),
+        (Facts(nodes=()), "", False),
+        (Facts(nodes=()), H100, True),
+        (Facts(), H100, True),
+        (Facts(), "", False),
+    ],
+    ids=[
+        "the node has it",
+        "no selection, the node has it",
+        "one that is allowed lacks it",
+        "one that is not allowed lacks it",
+        "no selection, one lacks it",
+        "a node without GPUs lacks it",
+        "none is there",
+        "none is there, a label of the same writer is demanded",
+        "not looked at, a label of the same writer is demanded",
+        "not looked at",
+    ],
+)
+def test_an_affinity_comes_only_where_no_node_lacks_its_label(facts: Facts, product: str, *, want: bool) -> None:
+    """To a node without the label the pod would never go, though it might fit there."""
+    workload = a_workload(template=a_template(product=product))
+    patch = patch_of(workload, judged(), facts)
+    assert ("affinity" in applied(workload, list(patch))["spec"]["template"]["spec"]) is want
+    assert changed_by(patch) == (AFFINITY if want else ANNOTATED)
+
+
+@pytest.mark.parametrize(
+    ("terms", "want"),
+    [
+        ([a_term(PRODUCT, "In", H100)], True),
+        ([a_term(PRODUCT, "Exists")], True),
+        ([a_term(PRODUCT, "NotIn", T4)], False),
+        ([a_term("nvidia.com/gpu.present", "In", "true")], False),
+        ([a_term(PRODUCT, "In", H100), a_term("zone", "In", "a")], False),
+    ],
+)
+def test_every_way_to_meet_the_selection_must_demand_a_label_of_the_same_writer(terms: list[Any], *, want: bool) -> None:
+    """An exclusion demands nothing, and other programs write other labels."""
+    template = a_template(product="")
+    template["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    workload = a_workload(template=template)
+    assert (changed_by(patch_of(workload, judged(), Facts())) == AFFINITY) is want
+
+
+def test_a_patch_without_operations_changes_nothing() -> None:
+    """A word of its own in the metrics."""
+    assert changed_by(()) == NOTHING

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.admission_further import further_cases
 from tests.admission_reviews import RECORDED, Case, cases, recorded, with_new_uids
 from tests.unit.hooks.kubernetes.checks import check
 
 from peakgate.hooks.kubernetes.review import Reviewer
 
-CASES = cases()
+CASES = [*cases(), *further_cases()]
 
 
 def test_the_table_is_large_and_its_names_are_different() -> None:

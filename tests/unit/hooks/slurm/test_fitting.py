@@ -8,7 +8,7 @@ from tests.unit.hooks.slurm.building import GB, a_job, a_submission, an_answer, 
 from peakgate.hooks.slurm.card_table import CardTable, Row, Untyped
 from peakgate.hooks.slurm.cards import Card, Cards
 from peakgate.hooks.slurm.fitting import is_as_asked, on_request
-from peakgate.hooks.slurm.steering import steering_of, type_that_holds
+from peakgate.hooks.slurm.steering import card_too_small, steering_of, type_that_holds
 
 
 def test_the_schedulers_word_is_the_last() -> None:
@@ -74,3 +74,22 @@ def test_a_rejected_job_without_a_type_has_one_that_holds_it(untyped: Untyped, n
     choice = cards.choose(submission)
     assert type_that_holds(submission, cards, choice, an_answer("REJECT", need=need, card=40)) == want
     assert type_that_holds(submission, cards, choice, an_answer(need=30, card=40)) == ""
+
+
+@pytest.mark.parametrize(
+    ("rows", "need", "tres", "want"),
+    [
+        (ROWS, 60, "gres:gpu:2", ("large", "a100-40gb")),
+        (ROWS, 100, "gres:gpu:2", ("huge", "a100-40gb")),
+        (ROWS, 30, "gres:gpu:2", ("", "")),
+        (ROWS, 60, "gres:gpu:large:2", ("", "")),
+        ((Row(type="", nodes="a1", gpu="a100-40gb"), Row(type="", nodes="a2", gpu="a100-80gb")), 60, "gres:gpu:2", ("", "a100-40gb")),
+        ((Row(type="odd", gpu="unheard-of"), Row(type="large", gpu="a100-80gb")), 60, "gres:gpu:2", ("large", "")),
+    ],
+)
+def test_an_admitted_job_knows_the_card_that_is_too_small(rows: tuple[Row, ...], need: int, tres: str, want: tuple[str, str]) -> None:
+    """By default the largest counts; which type to ask for, where it may, and which card it must not get, where that is known."""
+    cards, submission = Cards(table=CardTable(cards=rows)), a_submission(tres_per_node=tres)
+    choice, answer = cards.choose(submission), an_answer(need=need, card=141)
+    assert (type_that_holds(submission, cards, choice, answer), card_too_small(cards, choice, answer)) == want
+    assert card_too_small(cards, choice, an_answer("REJECT", need=200, card=141)) == ""

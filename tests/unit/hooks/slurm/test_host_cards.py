@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.unit.hooks.slurm.building import an_answer
 
 from peakgate.client.source import Source
-from peakgate.hooks.slurm.host_cards import asked_by, on_host_cards
+from peakgate.hooks.slurm.host_cards import asked_by, host_cards
 from peakgate.v1.document import parse_job
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -41,7 +42,7 @@ def on_cards(tmp_path: Path, options: dict[str, str], table: str = TABLE) -> Tra
     file = tmp_path / "cards.yaml"
     file.write_text(table)
     job = parse_job({"model": {"preset": "llama-3.1-8b"}, "gpu": {"count": 1}})
-    return on_host_cards(Source(label="job", job=job), options, file).required()
+    return host_cards(options, file).under(Source(label="job", job=job)).required()
 
 
 def test_a_type_that_no_catalogue_knows_has_the_tables_memory(tmp_path: Path) -> None:
@@ -56,4 +57,13 @@ def test_without_a_card_the_job_stays_as_it_was_read(tmp_path: Path) -> None:
     for options in ({"gres": "shard:2"}, {"gpus": "kraken:1"}):
         assert on_cards(tmp_path, options).gpu.type == ""
     job = parse_job({"model": {"preset": "llama-3.1-8b"}})
-    assert on_host_cards(Source(label="job", job=job), {"gpus": "big:1"}, tmp_path / "none.yaml").required() == job
+    assert host_cards({"gpus": "big:1"}, tmp_path / "none.yaml").under(Source(label="job", job=job)).required() == job
+
+
+def test_who_may_get_a_card_that_is_too_small_is_told_so(tmp_path: Path) -> None:
+    """The largest counts, so that nobody is refused for the other one; with its type stated there is nothing to tell."""
+    assert on_cards(tmp_path, {"gpus": "2"}).gpu.type == "h100-80gb"
+    untyped, typed = (host_cards({"gpus": request}, tmp_path / "cards.yaml") for request in ("2", "big:2"))
+    assert (untyped.ask_for(an_answer(need=60)), untyped.too_small(an_answer(need=60))) == ("big", "small")
+    assert (untyped.ask_for(an_answer(need=10)), untyped.too_small(an_answer(need=10))) == ("", "")
+    assert (typed.ask_for(an_answer(need=60)), typed.too_small(an_answer(need=60))) == ("", "")

@@ -238,6 +238,34 @@ def test_settings_that_cannot_be_used_are_said_and_hold_nobody_up(host: Host) ->
     assert "'moed' is no setting" in done.lines[0]
 
 
+def test_where_a_gate_decides_only_what_it_cannot_say_is_said(host: Host) -> None:
+    """A verdict is the gate's to tell, so that it is attached as untold; what is refused here, and what could not be read, is said here."""
+    (host.folder / "submit.yaml").write_text("mode: warn\ngate: true\n")
+    settings = {"PEAKGATE_SUBMIT_SETTINGS": str(host.folder / "submit.yaml")}
+    for launch in (FITS, TOO_LARGE):
+        done = host.call("sbatch", host.script(SCRIPT + launch), **settings)
+        assert (done.status, done.lines) == (7, [])
+        assert "told=1" not in done.real["environment"]["PEAKGATE_ATTACHED"].split()
+        assert "PEAKGATE_JOB" in done.real["environment"]
+    done = host.call("sbatch", host.script(SCRIPT + TOO_LARGE), **settings, PEAKGATE_MODE="enforce")
+    assert (done.reached, len(done.lines)) == (False, 3)
+    done = host.call("sbatch", host.script(SCRIPT + "#PEAKGATE batch.micro_batch_size=none\n" + FITS), **settings)
+    assert (done.status, done.lines[0].startswith("peakgate: not checked: ")) == (7, True)
+
+
+def test_who_names_no_type_is_told_of_the_card_that_is_too_small(host: Host) -> None:
+    """By the table of cards of the submit host: not refused for a card that it may not get, whatever the mode."""
+    (host.folder / "cards.yaml").write_text("cards:\n- {type: tiny, memory_bytes: 2000000000}\n- {type: big, gpu: h100-80gb}\n")
+    (host.folder / "submit.yaml").write_text(f"mode: enforce\ncards: {host.folder / 'cards.yaml'}\n")
+    settings = {"PEAKGATE_SUBMIT_SETTINGS": str(host.folder / "submit.yaml")}
+    done = host.call("sbatch", "--gres=gpu:1", host.script(f"#!/bin/bash\n{FITS}"), **settings)
+    assert (done.status, len(done.lines)) == (7, 1)
+    assert done.lines[0].startswith("peakgate: fits h100-80gb, not tiny, which it may get as well: a GPU needs ")
+    assert "; ask for gpu:big" in done.lines[0]
+    done = host.call("sbatch", "--gres=gpu:tiny:1", host.script(f"#!/bin/bash\n{FITS}"), **settings)
+    assert (done.status, done.reached, len(done.lines)) == (1, False, 3)
+
+
 def test_an_own_option_that_is_none_is_an_error(host: Host) -> None:
     """A mistyped wish must not be taken for none."""
     done = host.call("sbatch", "--peakgate-tyr=x", "--wrap", "hostname")

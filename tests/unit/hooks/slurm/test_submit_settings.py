@@ -32,6 +32,11 @@ def test_the_nearest_wins(tmp_path: Path) -> None:
     assert settings(tmp_path, text, {"mode": "warn"}, PEAKGATE_MODE="enforce").mode == "warn"
 
 
+def test_a_gate_is_named_in_the_file(tmp_path: Path) -> None:
+    """There is none unless it says so."""
+    assert [settings(tmp_path, text).gate for text in ("", "gate: true\n", "gate: false\n")] == [False, True, False]
+
+
 def test_a_bare_off_is_the_mode(tmp_path: Path) -> None:
     """YAML 1.1 takes it for false."""
     assert settings(tmp_path, "mode: off\n").mode == "off"
@@ -48,10 +53,11 @@ def test_the_cluster_is_that_of_slurm_conf(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("moed: warn\n", "'moed' is no setting, known are mode, server"),
+        ("moed: warn\n", "'moed' is no setting, known are mode, gate, server"),
         ("mode: loud\n", "mode 'loud' is none of off, shadow, warn, enforce"),
         ("deadline_seconds: 0\n", "deadline_seconds needs seconds above 0"),
         ("server: [a]\n", "server needs text"),
+        ("gate: maybe\n", "gate needs true or false"),
         ("- a\n", "holds no mapping"),
         ("a: [\n", "cannot be read"),
         ("mode: enforce\n" + "#" * (1 << 16), "is longer than 65536 characters"),

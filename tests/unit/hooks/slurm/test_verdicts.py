@@ -123,6 +123,18 @@ def test_what_the_submit_host_has_told_is_not_told_again(verdict: str, want: int
     assert outcome(rejected(), "warn", is_told=True).reply.says == ()
 
 
+def test_a_job_that_may_get_a_card_that_is_too_small_is_told_so() -> None:
+    """It is admitted, in one line that says what to ask for; not where it is steered, nor where the submit host has told it."""
+    found = outcome(an_answer(), ask_for="h100", too_small="a100-40gb")
+    (line,) = found.reply.says
+    assert line == "peakgate: fits h100-80gb, not a100-40gb, which it may get as well: a GPU needs 60.0 GB; ask for gpu:h100"
+    assert found.reply.admits
+    assert "ask for" not in outcome(an_answer(), too_small="a100-40gb").reply.says[0]
+    steered = outcome(an_answer(), too_small="a100-40gb", steering=Steering(sets={"gres": "gpu:h100:1"}, label="h100"))
+    assert [line.split(": ")[1] for line in steered.reply.says] == ["fits", "asks for h100 now"]
+    assert outcome(an_answer(), too_small="a100-40gb", is_told=True).reply.says == ()
+
+
 def test_a_job_that_names_no_type_is_told_one_that_holds_it() -> None:
     """The cheapest change of all, and the only line about changes."""
     answer = rejected()

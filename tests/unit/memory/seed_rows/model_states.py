@@ -21,8 +21,9 @@ from peakgate.memory.job import (
 from peakgate.memory.pipeline import stages
 from peakgate.memory.predict import predict
 from peakgate.memory.recipes import RECIPES
-from peakgate.memory.states import Weight, states_of
+from peakgate.memory.states import states_of
 from peakgate.memory.step import walk
+from peakgate.memory.weights import Weight
 
 
 # ---- model states

@@ -35,8 +35,9 @@ from peakgate.memory.lengths import sequence_of
 from peakgate.memory.library import BLOCKS
 from peakgate.memory.meter import Meter
 from peakgate.memory.predict import predict
+from peakgate.memory.storage import Storage
 from peakgate.memory.suggest.levers import OPTIONS
-from peakgate.memory.tape import Node, Storage, Tape, Tensor
+from peakgate.memory.tape import Node, Tape, Tensor
 
 
 # ---- the worked example

@@ -47,7 +47,13 @@ rules:
   - apiGroups: [batch]
     apiVersions: [v1]
     operations: [CREATE]
-    resources: [jobs, cronjobs]
+    resources: [jobs]
+    scope: Namespaced
+  # Its job may change; of a Job and its like it may not.
+  - apiGroups: [batch]
+    apiVersions: [v1]
+    operations: [CREATE, UPDATE]
+    resources: [cronjobs]
     scope: Namespaced
   - apiGroups: [jobset.x-k8s.io]
     apiVersions: ["*"]
