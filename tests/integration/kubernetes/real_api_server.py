@@ -78,8 +78,9 @@ class ApiServer:
             wait_until(lambda path=path: is_true(self.must("GET", path), "Established"), f"{path} is served")  # type: ignore[misc]
 
     def audit(self) -> list[dict[str, Any]]:
-        """What its audit log holds."""
-        return [json.loads(line) for line in (self.folder / "audit.log").read_text().splitlines()]
+        """What its audit log holds, in whole lines: it writes while this reads."""
+        whole, _, _ = (self.folder / "audit.log").read_text().rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
     def kubeconfig(self, path: Path, **user: str) -> Path:
         """Writes one for whoever these words name (`token`, or `tokenFile`)."""

@@ -36,7 +36,7 @@ def asked_for(here: Cluster, account: str) -> set[tuple[str, str, str]]:
 
 def _events(here: Cluster, account: str) -> list[dict[str, Any]]:
     name = f"system:serviceaccount:peakgate:{account}"
-    return [event for event in here.api.audit() if event["user"]["username"] == name]
+    return [event for event in here.api.audit() if event["user"].get("username") == name]
 
 
 def _rights(here: Cluster, account: str, folder: Path) -> set[Right]:
