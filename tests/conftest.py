@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 OPTIONAL = {
     "torch": ("PEAKGATE_TEST_TORCH", "runs real PyTorch (tests/constraints.txt)"),
     "gpu": ("PEAKGATE_TEST_GPU", "needs an NVIDIA GPU"),
-    "apiserver": ("PEAKGATE_KUBE_APISERVER", "runs the kube-apiserver that the variable names, with Debian's etcd-server"),
+    "apiserver": (
+        "PEAKGATE_KUBE_APISERVER",
+        "runs the kube-apiserver that the variable names and the kube-controller-manager beside it, with Debian's etcd-server",
+    ),
     "slow": ("PEAKGATE_TEST_SLOW", "takes minutes (make soak)"),
 }
 
