@@ -66,11 +66,10 @@ class HuggingFace:
     def recognises(self, launch: Launch) -> bool:
         """By the names of the example scripts, or of arguments."""
         settings = settings_of(launch, Reading())
-        trained, judged = settings("do_train"), switched_on(settings, "do_eval", "do_predict", "predict_with_generate")
-        if not trains(launch.program) or (truth(trained) is False and judged):
+        if not trains(launch.program) or only_judges(launch, settings):
             return False
         if script_of(launch.program)[1] is not None:
-            return trained is not None or judged is None
+            return True
         if any(settings(name) is not None for name in NOT_TRAINER):
             return False
         if any(settings(name) is not None for name in SURE):
@@ -105,6 +104,14 @@ class HuggingFace:
             if name in OF_TOKENS:
                 state_own(f"{self.name} tokens", settings, launch, reading)
         return reading
+
+
+def only_judges(launch: Launch, settings: Settings) -> bool:
+    """Whether it evaluates and trains nothing: an example script trains where it is told to, another one unless it is told not to."""
+    trained = settings("do_train")
+    tells = trained is None and script_of(launch.program)[1] is not None
+    judged = switched_on(settings, "do_eval", "do_predict", "predict_with_generate") is not None
+    return judged and (tells or truth(trained) is False)
 
 
 def _say_format(version: Stated | None, mixed: Mixed, reading: Reading) -> None:

@@ -29,6 +29,10 @@ class Launch:
     files: Files = field(default_factory=GivenFiles)
     environment: Settings = field(default_factory=Settings)
     """Environment variables by name."""
+    unseen: bool = False
+    """Whether there are variables beside them that nobody shows: those of a secret, or of a config map that is not at hand."""
+    unvalued: frozenset[str] = frozenset()
+    """Names of variables whose values are not shown."""
     around: Reading = field(default_factory=Reading)
     own: Reading = field(default_factory=Reading)
     """What the submitter says itself, in #PEAKGATE lines: it wins over everything, in silence."""

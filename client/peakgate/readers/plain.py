@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from peakgate.readers.accelerate import accelerate_settings
-from peakgate.readers.huggingface import read_placement
+from peakgate.readers.huggingface import only_judges, read_placement
 from peakgate.readers.launch import Launch
 from peakgate.readers.mixed_precision import DTYPES
 from peakgate.readers.named_model import NAMES, name_model
@@ -62,6 +62,8 @@ class Plain:
         if not launch.words or not trains(launch.program) or not trains(_verb(launch)):
             return False
         settings = settings_of(launch, Reading())
+        if only_judges(launch, settings):
+            return False
         named = any(settings(name) is not None for name in NAMES) or StatedReader().recognises(launch)
         return named and any(settings(name) is not None for name in (*MICRO_BATCHES, *BATCHES, *SEQUENCES))
 

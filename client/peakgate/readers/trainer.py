@@ -194,6 +194,8 @@ BEYOND = {
 SWITCHES = {
     "sharded_ddp": "fairscale's sharding",
     "auto_find_batch_size": "a batch size that is halved until it fits",
+    "use_cpu": "a run without GPUs",
+    "no_cuda": "a run without GPUs",
     "use_unsloth": "Unsloth's own kernels",
     "use_lisa": "layers that are trained by turns",
 }

@@ -106,6 +106,8 @@ def test_names_of_optimizers(name: str, want_name: str, want_implementation: str
         "--attn_implementation flex_attention",
         "--label_smoothing_factor 0.1",
         "--auto_find_batch_size",
+        "--use_cpu",
+        "--no_cuda True",
         "--use_unsloth True",
     ],
 )

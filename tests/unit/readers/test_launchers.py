@@ -239,7 +239,9 @@ def test_what_only_a_run_knows_is_told() -> None:
     launch = started("torchrun --nproc_per_node $NGPU t.py")
     assert fields(launch) == {}
     assert launch.around.warnings == ["parallelism.world_size: '$NGPU' processes a node (--nproc_per_node) are not known here"]
-    assert started("torchrun --nnodes 2:4 --nproc_per_node 8 t.py").around.warnings == ["2:4 nodes (--nnodes): the least is taken"]
+    ranged = started("torchrun --nnodes 2:4 --nproc_per_node 8 t.py")
+    assert ranged.around.warnings == ["2:4 nodes (--nnodes): the least is taken"]
+    assert ranged.may_not_run
 
 
 @pytest.mark.parametrize(

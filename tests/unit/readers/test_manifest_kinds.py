@@ -57,6 +57,16 @@ def test_a_pytorch_job_starts_a_process_for_each_gpu() -> None:
     assert launch.around.get("parallelism.world_size") == 16
 
 
+@pytest.mark.parametrize(("most", "want"), [(4, True), (1, False)])
+def test_an_elastic_pytorch_job_runs_on_a_range_of_nodes(most: int, want: bool) -> None:
+    """How many come nobody knows, so that what the fewest need is no verdict."""
+    torchrun = POD.replace("[python, train.py", "[torchrun, train.py")
+    policy = f"elasticPolicy: {{minReplicas: 1, maxReplicas: {most}}}"
+    launch = launch_of(pytorch_job(f"    Worker: {{replicas: 1, template: {{{torchrun}}}}}\n", policy))
+    assert launch.around.get("parallelism.world_size") == 8
+    assert launch.may_not_run is want
+
+
 def test_roles_with_other_cards_are_told() -> None:
     """A master with one GPU beside workers with eight."""
     one = POD.replace("nvidia.com/gpu: 8", "nvidia.com/gpu: 1")

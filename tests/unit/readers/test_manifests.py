@@ -67,6 +67,26 @@ def test_variables_reach_the_command() -> None:
     assert launch.environment.leaves["LR"].text == "0.1"
 
 
+@pytest.mark.parametrize(
+    ("variables", "want"),
+    [
+        ("envFrom: [{secretRef: {name: s}}]", True),
+        ("envFrom: [{configMapRef: {name: elsewhere}}]", True),
+        ("env: [{name: BATCH, valueFrom: {secretKeyRef: {name: s, key: batch}}}]", True),
+        ("env: [{name: HF_TOKEN, valueFrom: {secretKeyRef: {name: s, key: token}}}]", False),
+        ("env: [{name: BATCH, value: '4'}]", False),
+        ("env: []", False),
+    ],
+)
+def test_a_default_is_unsure_where_a_secret_may_say_otherwise(variables: str, want: bool) -> None:
+    """What stands in a secret or in a map that is not at hand is not what the script's default says."""
+    spec = f"""{{containers: [{{name: c, command: [bash, -c, "python train.py --batch ${{BATCH:-8}}"], {variables},
+      resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]}}"""
+    text = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: j}}\nspec: {{template: {{spec: {spec}}}}}\n"
+    (found, *_) = launches(text)
+    assert (found.may_not_run or found.words[-1].text.startswith("$")) is want
+
+
 def test_config_maps_are_files() -> None:
     """Where they are mounted, by all their keys, by items, by a part of the path, and from the working folder."""
     text = a_job(

@@ -63,6 +63,9 @@ def test_the_framework_is_torch_unless_flags_are_of_transformers(flags: str, wan
         ("python evaluate_train.py --model gpt2 --max_length 100", False),
         ("python train_and_test.py --model gpt2 --max_length 100", True),
         ("", False),
+        ("python run_clm.py --model_name_or_path gpt2 --block_size 512 --do_eval", False),
+        ("python train.py --model gpt2 --block_size 512 --do_train false --do_eval", False),
+        ("python train.py --model gpt2 --block_size 512 --do_eval", True),
     ],
 )
 def test_what_is_recognised(command: str, want: bool) -> None:

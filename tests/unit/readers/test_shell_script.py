@@ -235,6 +235,23 @@ A, B = "python train.py --x 1", "python train.py --x 2"
         (f"until {A}; do sleep 5; done", False),
         (f"while ! {A}; do sleep 5; done", False),
         (f"until {A}; do {A}; done", False),
+        ("for x in 1 2; do python train.py --x $x && break; done", True),
+        ("for x in 1 2; do python train.py --x $x && exit 0; done; exit 1", True),
+        ("for x in 1 2; do if python train.py --x $x; then break; fi; done", True),
+        ("x=1; until python train.py --x $x; do x=$((x * 2)); done", True),
+        ("x=1; while true; do python train.py --x $x && break; x=$((x * 2)); done", True),
+        (f"{A}; if [ $? -ne 0 ]; then {B}; fi", True),
+        (f"{A}; if [ $? -eq 0 ]; then echo done; else {B}; fi", True),
+        (f"{A}; rc=$?; [ $rc -eq 0 ] || {B}", True),
+        (f"{A}\n[[ $? != 0 ]] && {B}", True),
+        (f"{A}; if [ $? -eq 0 ]; then {B}; fi", False),
+        (f"{A}; [ $? -ne 0 ] || {B}", False),
+        (f"{A}; if [ $? -ne 0 ]; then exit 1; fi", False),
+        (f"for i in 1 2 3; do {A} && break; sleep 5; done", False),
+        (f"while true; do {A} && break; sleep 5; done", False),
+        ("for x in 1 2; do python train.py --x $x || exit 1; done", False),
+        ("for x in 1; do python train.py --x $x && break; done", False),
+        ("x=1; while python train.py --x $x; do x=$((x * 2)); done", False),
     ],
 )
 def test_what_runs_when_a_launch_fails_makes_it_unsure_which_one_the_job_is(script: str, *, want: bool) -> None:
@@ -248,3 +265,25 @@ def test_a_launch_that_no_reader_knows_leaves_the_next_one_to_be_read() -> None:
     """Both are there, the second one unsure as well."""
     found = launches(f"./first || {B}")
     assert [(texts(each)[0], each.may_not_run) for each in found] == [("./first", True), ("train.py", True)]
+
+
+@pytest.mark.parametrize(
+    ("script", "want"),
+    [
+        (f"source settings.sh\n{A} --batch ${{BATCH:-8}}", True),
+        (f"source settings.sh\nBATCH=8\n{A} --batch ${{BATCH:-8}}", False),
+        (f"source settings.sh\n{A}", False),
+        (f"{A} --batch ${{BATCH:-8}}", False),
+        (f'source settings.sh\nBATCH=8\nif [ -n "$SMALL" ]; then BATCH=1; fi\n{A} --batch $BATCH', True),
+        (f"BATCH=8\nif nvidia-smi | grep A100; then BATCH=1; fi\n{A} --batch $BATCH", True),
+        (f"cat > train.py <<EOF\nprint()\nEOF\n{A}", True),
+        (f"sed -i s/8/1/ train.py && {A}", True),
+        (f"cat > other.py <<EOF\nprint()\nEOF\n{A}", False),
+        (f"sed -n 1p train.py && {A}", False),
+        (f"sed -i s/a/b/ settings.json && {A}", False),
+    ],
+)
+def test_a_word_that_may_be_another_one_makes_it_unsure_which_launch_it_is(script: str, *, want: bool) -> None:
+    """A file that is not at hand, a branch, or the script itself may decide it."""
+    (found,) = launches(script)
+    assert found.may_not_run is want

@@ -257,7 +257,7 @@ def command_launches(launch: Launch, text: str) -> Iterator[Launch]:
 def _shell(peel: Peel, path: str, arguments: Sequence[Word] | None) -> Shell:
     """The shell of a script that is started."""
     shell = shell_of(peel.environment, path)
-    shell.depth, shell.budget = peel.depth, peel.budget
+    shell.depth, shell.budget, shell.unseen = peel.depth, peel.budget, peel.unseen
     shell.arguments = None if arguments is None else [_value(word) for word in arguments]
     shell.variables |= {name: variable for name, variable in peel.unsure.items() if name not in shell.variables}
     for name, text in _variables(peel).items():

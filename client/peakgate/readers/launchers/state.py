@@ -12,7 +12,7 @@ from peakgate.readers.launchers.resources import Resources, resources_around
 from peakgate.readers.place import Stated
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_settings
-from peakgate.readers.shell.values import Budget, Variable
+from peakgate.readers.shell.values import Budget, Segment, Variable
 
 KNOWN_SCRIPTS = ("run_train.sh", "run_llama_train.sh")
 """Scripts that a reader knows when they are not at hand: torchtitan's (run_train.sh of each age)."""
@@ -37,6 +37,8 @@ class Peel:
     unsure: dict[str, Variable] = field(default_factory=dict)
     """Environment variables of which a part is not known: what the shell of a further script may still split into words."""
     may_not_run: bool = False
+    unseen: bool = False
+    """Whether the environment holds what nobody shows."""
 
     def note(self, name: str, arguments: Arguments | None = None) -> None:
         """Notes a launcher."""
@@ -86,4 +88,6 @@ def peel_of(launch: Launch) -> Peel:
         launchers=list(launch.launchers),
         flags=dict(launch.launcher_flags),
         resources=resources_around(launch.around),
+        unsure={name: Variable({"0": (Segment(f"${name}", 0, "", known=False),)}, exported=True) for name in launch.unvalued},
+        unseen=launch.unseen,
     )

@@ -62,7 +62,7 @@ def composer(peel: Peel) -> None:
 
 def note_processes(arguments: Arguments, peel: Peel) -> None:
     """`--nnodes` and `--nproc_per_node`, or PET_NNODES and PET_NPROC_PER_NODE (torch/distributed/argparse_util.py, env); 1 by default.
-    Of a range of nodes the least holds: fewer nodes share less."""
+    Of a range of nodes the least holds, for fewer nodes share less; that it runs on more is another launch."""
     resources, program = peel.resources, peel.words[0]
     resources.processes, resources.every_gpu, resources.processes_per_node = None, None, None
     nodes = _stated("nnodes", arguments, peel) or arguments.flags("num_nodes")
@@ -71,6 +71,7 @@ def note_processes(arguments: Arguments, peel: Peel) -> None:
         resources.process_nodes = count_of(Stated(least, nodes.place))
         if colon and most != least:
             peel.warnings.append(f"{nodes.text} nodes ({nodes.place}): the least is taken")
+            peel.may_not_run = True
     else:
         resources.process_nodes = Count(1, program.place)
     each = _stated("nproc_per_node", arguments, peel)

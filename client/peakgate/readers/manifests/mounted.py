@@ -116,3 +116,17 @@ def variables(container: Settings, maps: Maps) -> dict[str, Stated]:
         if variable is not None and value is not None:
             found[variable.text] = value
     return found
+
+
+def is_unseen(container: Settings, maps: Maps) -> bool:
+    """Whether it takes all of a secret, or of a config map that is not at hand, into its environment."""
+    sources = members(container, "envFrom")
+    return any(name is None or name.text not in maps for name in (each("configMapRef.name") for each in sources))
+
+
+def unvalued(container: Settings, known: Mapping[str, Stated]) -> frozenset[str]:
+    """The variables whose values stand in a secret or in a config map that is not at hand."""
+    named = (
+        each("name") for each in members(container, "env") if each.has("valueFrom.secretKeyRef") or each.has("valueFrom.configMapKeyRef")
+    )
+    return frozenset(name.text for name in named if name is not None and name.text not in known)

@@ -12,7 +12,7 @@ from peakgate.readers.launch import Launch
 from peakgate.readers.launchers.peel import launches_of
 from peakgate.readers.manifests.cards import state_card
 from peakgate.readers.manifests.commands import Text, words_at
-from peakgate.readers.manifests.mounted import Maps, UnmountedFiles, maps_of, mounted, variables
+from peakgate.readers.manifests.mounted import Maps, UnmountedFiles, is_unseen, maps_of, mounted, unvalued, variables
 from peakgate.readers.manifests.operators import operator_variables
 from peakgate.readers.manifests.own_words import state_own_words
 from peakgate.readers.manifests.pods import Pods, members, pods_of
@@ -162,7 +162,8 @@ def _of_container(
     words = words_at(items, {name: stated.text for name, stated in known.items()}, lines)
     unmounted = UnmountedFiles(maps, workload.around)
     seen = LayeredFiles((mounted(pods.spec, container, maps), unmounted, files))
-    for launch in _peeled(workload, words, Settings(known), seen):
+    whole = Launch(words=words, environment=Settings(known), around=workload.around, own=workload.own, files=seen)
+    for launch in launches_of(replace(whole, unseen=is_unseen(container, maps), unvalued=unvalued(container, known))):
         unmounted.reading = launch.around  # what its reader opens
         yield launch
 

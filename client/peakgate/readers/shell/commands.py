@@ -21,6 +21,8 @@ from peakgate.readers.shell.tokens import Arithmetic, Block, Node, RawWord, Redi
 from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, Value, Variable, known, text_of, word_of
 from peakgate.readers.shell.walking import FALSE, FUNCTION, STARTED, TRUE, UNKNOWN, LeftError
 
+PROGRAM = ".py"
+
 
 @dataclass(slots=True)
 class Started:
@@ -33,7 +35,8 @@ class Started:
     unsure: dict[str, Variable] = field(default_factory=dict)
     """Exported variables of which a part is not known."""
     may_not_run: bool = False
-    """It stands in a branch, and whether that is taken is not known; or another launch runs in its place when it fails."""
+    """It stands in a branch, and whether that is taken is not known; another launch runs in its place when it fails; or a word of it may be
+    another one, as may the program: the script writes or edits it."""
 
     @property
     def key(self) -> tuple[tuple[str, ...], frozenset[tuple[str, str]]]:
@@ -49,6 +52,12 @@ class Commands:
         self.files, self.shell = files, shell
         self.written: dict[str, str] = {}
         self.found: list[Started] = []
+        self.edited: set[str] = set()
+        """Programs that the script writes or edits itself: what they do is no more what their name says."""
+        self.asked = ""
+        """How the launch before a test of `$?` ended for that test to hold; empty: no such test."""
+        self.stays = False
+        """Whether a loop is walked as if nothing ended it."""
 
     def node(self, node: Node) -> str:
         """Goes through one node."""
@@ -103,6 +112,8 @@ class Commands:
             is_unset = bool(unset) and all(self.is_unset(segment.text, default=empty) for segment in unset)
             text = "".join(segment.text for segment in value if segment.known) if is_unset else text_of(value)
             asked.append(Asked(text, known(value) or is_unset, any(part.quoted for part in word.parts)))
+        if any("$?" in each.text for each in asked):
+            self.asked = FALSE if any(each.text in ("-ne", "!=", "-gt", "-ge") for each in asked) else TRUE
         result = decided(asked, self.exists, lambda name: name in self.shell.variables)
         return UNKNOWN if result is None else TRUE if result else FALSE
 
@@ -112,7 +123,7 @@ class Commands:
         name = text.strip("${}")
         if name.isdigit():
             return default and self.shell.arguments is None
-        return name.isidentifier() and name not in self.shell.variables
+        return name.isidentifier() and name not in self.shell.variables and not self.shell.unseen
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is among those that the script sees."""
@@ -132,6 +143,8 @@ class Commands:
             self.write(node, "")
             return TRUE
         name = text_of(fields[0])
+        if self.stays and [text_of(value) for value in fields] in (["break"], ["exit"], ["exit", "0"]):
+            return TRUE
         if name in MOVES:
             status = MOVES[name](self, fields[1:])
             if name == "read" and (here := input_of(node)) is not None:
@@ -140,6 +153,7 @@ class Commands:
         if name in self.shell.functions:
             return self.call(self.shell.functions[name], fields[1:])
         if posixpath.basename(name) in IGNORED:
+            self.edit([text_of(value) for value in fields])
             self.write(node, self.output(node, name, fields[1:]))
             return UNKNOWN if name in ("grep", "which", "nvidia-smi", "pgrep") else STARTED
         self.start(node, assignments, self.given_script(node, fields))
@@ -168,7 +182,9 @@ class Commands:
             return
         warnings = list(dict.fromkeys(segment.doubt for field in fields for segment in field if segment.doubt))
         self.shell.budget.spend(characters=100 * len(shell.variables), commands=20)
-        self.found.append(Started([word_of(field) for field in fields], shell.environment(), self.seen(), warnings, shell.unsure()))
+        words = [word_of(field) for field in fields]
+        unsure = bool(warnings) or (bool(self.edited) and any(placed(word.text, shell.folder) in self.edited for word in words))
+        self.found.append(Started(words, shell.environment(), self.seen(), warnings, shell.unsure(), may_not_run=unsure))
 
     def call(self, body: Node, arguments: list[Value]) -> str:
         """Walks a function with its arguments; one that calls itself too deep is not known."""
@@ -208,6 +224,11 @@ class Commands:
             return " ".join(text_of(value) for value in arguments if text_of(value) not in ("-e", "-n")) + "\n"
         return ""
 
+    def edit(self, words: list[str]) -> None:
+        """`sed -i` of a program."""
+        if posixpath.basename(words[0]) == "sed" and any(word.startswith(("-i", "--in-place")) for word in words[1:]):
+            self.edited |= {placed(word, self.shell.folder) for word in words[1:] if word.endswith(PROGRAM)}
+
     def write(self, node: Simple, text: str) -> None:
         """Notes a file that a command writes."""
         paths = [
@@ -220,6 +241,7 @@ class Commands:
                 continue
             path = placed(text_of(text_value(target.parts, self.shell)), self.shell.folder)
             self.shell.budget.spend(characters=len(text))
+            self.edited |= {path} if path.endswith(PROGRAM) else set()
             self.written[path] = (self.written.get(path, "") if appended else "") + text
 
 

@@ -137,9 +137,14 @@ def _defaulted(raw: str, match: re.Match[str], stored: list[Value] | None, line:
         return Found(stored or [], listed=listed)
     if sign == "?":
         return unknown(re.sub(r"\W.*", "", raw, flags=re.DOTALL), line, shell)
+    name = re.sub(r"\W.*", "", raw, flags=re.DOTALL)
     value = text(word)
+    if shell.unseen and stored is None:
+        where = f"{shell.file}:{line}" if shell.file else f"line {line}"
+        doubt = f"{where}: what is not at hand may give {name} another value"
+        value = tuple(segment._replace(doubt=doubt) for segment in value)
     if sign == "=":
-        shell.set(re.sub(r"\W.*", "", raw, flags=re.DOTALL), value)
+        shell.set(name, value)
     return Found([value] if value else [])
 
 

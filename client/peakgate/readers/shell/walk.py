@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import re
+from typing import NamedTuple
 
 from peakgate.readers.files import FileError, Files
 from peakgate.readers.shell.commands import Commands, Started, input_of
@@ -14,6 +15,14 @@ from peakgate.readers.shell.parser import parse
 from peakgate.readers.shell.tokens import AndOr, Arithmetic, Block, Case, Function, Group, If, Loop, Node, Pipeline, Simple
 from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, known, text_of
 from peakgate.readers.shell.walking import FALSE, LOOP, STARTED, TRUE, UNKNOWN, LeftError
+
+
+class Earlier(NamedTuple):
+    """The launch that a test of `$?` asks about; `fails`: the test holds when it failed."""
+
+    fails: bool
+    launches: list[Started]
+
 
 _STEP = re.compile(r"^(\w+)\s*([+-])[+-]$")
 MOST_TURNS = 100
@@ -64,19 +73,27 @@ class _Walk(Commands):
                 return self.arithmetic(node)
 
     def and_or(self, node: AndOr) -> str:
-        before = len(self.found)
+        before, self.asked = len(self.found), ""
         status, fails = self.node(node.first), is_negated([node.first])
+        earlier = self.earlier(before, fails=fails)
         for connector, following in node.rest:
             on_failure = status != FALSE and (connector == "||") != fails
             tried = self.found[before:] if on_failure else []
+            behind = len(self.found)
             if status == UNKNOWN or (tried and connector == "||"):
                 self.branches([[following]], may_skip=True)
             elif (connector == "&&") == (status != FALSE):
                 status = self.unless_it_fails(following)
             if on_failure:
                 self.replaceable(tried, self.found[before + len(tried) :])
+            if earlier is not None and (connector == "&&") == earlier.fails:
+                self.replaceable(earlier.launches, self.found[behind:])
             fails = is_negated([following])
         return status
+
+    def earlier(self, before: int, *, fails: bool) -> Earlier | None:
+        """What a test of `$?` asks about, None where it asks something else: the launch in front of it."""
+        return Earlier((self.asked == FALSE) != fails, self.found[before - 1 : before]) if self.asked and before else None
 
     def replaceable(self, tried: list[Started], instead: list[Started]) -> None:
         """What runs in the place of a launch that fails, unless it is the same launch once more: then nobody knows which one the job is."""
@@ -125,14 +142,15 @@ class _Walk(Commands):
         tried: list[tuple[int, bool, list[Started]]] = []
         last = node.otherwise
         for test, body in node.arms:
-            before = len(self.found)
+            before, self.asked = len(self.found), ""
             status = self.block(test)
             if status == TRUE:
                 last = body
                 break
             if status != FALSE:
                 bodies.append(body)
-                tried.append((len(bodies), is_negated(test), self.found[before:]))
+                earlier = self.earlier(before, fails=is_negated(test))
+                tried.append((len(bodies), is_negated(test), self.found[before:]) if earlier is None else (len(bodies), *earlier))
         bodies += [last] if last is not None else []
         if not any(launches for _, _, launches in tried):
             return self.chosen(bodies, may_skip=last is None)
@@ -189,6 +207,36 @@ class _Walk(Commands):
         return walked
 
     def loop(self, node: Loop) -> str:
+        start, before = self.shell.copy(), len(self.found)
+        try:
+            return self.turn(node)
+        finally:
+            self.tried_again(node, start, self.found[before:])
+
+    def tried_again(self, node: Loop, start: Shell, tried: list[Started]) -> None:
+        """A loop that ends when its launch succeeds goes on when that fails: what the next turn starts runs in its place."""
+        if tried and not self.stays and (leaves(node.body) or (node.test and (node.kind == "until") != is_negated(node.test))):
+            self.replaceable(tried, self.next_turn(node, start))
+
+    def next_turn(self, node: Loop, start: Shell) -> list[Started]:
+        """What the second turn of a loop would start, if nothing ended the first; nothing of this is kept."""
+        kept, written = len(self.found), dict(self.written)
+        self.shell, shell, self.stays = start, self.shell, True
+        values = fields_of(node.words, start) if node.words else []
+        at = kept
+        try:
+            for value in values[:2] if values else (None, None):
+                at = len(self.found)
+                if value is not None:
+                    self.shell.set(node.name, value)
+                with contextlib.suppress(LeftError):
+                    self.block([*node.test, *node.body])
+            return self.found[at:] if len(values) != 1 else []
+        finally:
+            del self.found[kept:]
+            self.shell, self.stays, self.written = shell, False, written
+
+    def turn(self, node: Loop) -> str:
         try:
             if node.kind in ("for", ""):
                 return self.for_(node)
@@ -241,3 +289,26 @@ class _Walk(Commands):
 def is_negated(test: Block) -> bool:
     """Whether what follows on its success follows on a failure of its last command: `! command`."""
     return bool(test) and isinstance(test[-1], Pipeline) and test[-1].negated
+
+
+def leaves(body: Block) -> bool:
+    """Whether a loop's body has a `break`, or an `exit` that is no failure."""
+    return any(_leaves(node) for node in body)
+
+
+def _leaves(node: Node) -> bool:
+    match node:
+        case Simple():
+            words = [word.plain for word in node.words]
+            return words[:1] == ["break"] or words in (["exit"], ["exit", "0"])
+        case AndOr():
+            return leaves([node.first, *(each for _, each in node.rest)])
+        case Pipeline():
+            return leaves(node.nodes)
+        case If():
+            return any(leaves([*test, *body]) for test, body in node.arms) or leaves(node.otherwise or [])
+        case Case():
+            return any(leaves(body) for _, body in node.arms)
+        case Group():
+            return leaves(node.body)
+    return False
