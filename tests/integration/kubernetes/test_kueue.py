@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -19,6 +20,7 @@ from tests.integration.cli import PEAKGATE, peakgate
 from tests.integration.kubernetes.api_server import KUEUE, LEASES, ApiServer, serving
 from tests.integration.kubernetes.kueue_objects import LARGE, MIDDLE, SMALL, a_check, a_cluster, a_workload
 
+from peakgate.client.commands import kueue as commands
 from peakgate.hooks.kubernetes.kueue.cluster import Cluster
 from peakgate.hooks.kubernetes.kueue.controller import Controller
 from peakgate.hooks.kubernetes.kueue.deciding import MOST_RETRIES, Judged
@@ -36,11 +38,16 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield found
 
 
-def cluster_at(address: str) -> Cluster:
+def api_client(address: str) -> ApiClient:
     """The official client, as a pod or a person has it."""
     configuration = Configuration()
     configuration.host = address
-    return Cluster(ApiClient(configuration))
+    return ApiClient(configuration)
+
+
+def cluster_at(address: str) -> Cluster:
+    """What the controller makes of it."""
+    return Cluster(api_client(address))
 
 
 @contextmanager
@@ -221,11 +228,34 @@ def test_without_a_controller_the_queue_waits_until_it_is_released(target: str, 
         server.put(KUEUE, "workloads", a_workload("stuck-too", LARGE))
         assert server.get(KUEUE, "admissionchecks", "peakgate")["status"]["conditions"][0]["status"] == "True"
         assert not is_settled(server, "stuck")()
-        done = peakgate("kueue", "release", "--reason", "the cluster is on fire", KUBECONFIG=str(a_kubeconfig(tmp_path, address)))
+        access = str(a_kubeconfig(tmp_path, address))
+        other = peakgate("kueue", "release", "--cluster-queue", "nobody", KUBECONFIG=access)
+        done = peakgate("kueue", "release", "--reason", "the cluster is on fire", KUBECONFIG=access)
+        assert (other.status, other.out, "nothing waits in the ClusterQueue nobody" in other.err) == (0, "", True)
         assert (done.status, done.err) == (0, "")
     assert sorted(done.out.splitlines()) == ["team-a/stuck peakgate: released", "team-a/stuck-too peakgate: released"]
     assert server.state("stuck")["message"] == "not checked: released by hand (the cluster is on fire)"
     assert is_admitted(server, "stuck")()
+
+
+def test_a_release_that_repeats_outlives_the_api_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is called when the cluster is in trouble: one failed call does not end it."""
+    server, paused = a_cluster(), list[float]()
+    server.put(KUEUE, "workloads", a_workload("stuck", LARGE))
+    server.is_down = True
+
+    def pause(seconds: float) -> None:
+        paused.append(seconds)
+        server.is_down = False
+        if len(paused) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "time", SimpleNamespace(sleep=pause))
+    with serving(server) as address:
+        monkeypatch.setattr("peakgate.hooks.kubernetes.kueue.cluster.connected", lambda _: api_client(address))
+        with pytest.raises(KeyboardInterrupt):
+            commands.release(reason="r", every=0.5)
+    assert server.state("stuck")["message"] == "not checked: released by hand (r)"
 
 
 @contextmanager

@@ -86,14 +86,22 @@ def release(*, reason: Reason = "break-glass", cluster_queue: Queue = "", every:
         from peakgate.hooks.kubernetes.kueue.release import release as released
     try:
         cluster = Cluster(connected(context))
-        while True:
-            told = list(released(cluster, reason, cluster_queue=cluster_queue))
-            for each in told:
-                typer.echo(f"{each.workload} {each.check}: {each.problem or 'released'}")
-            if not every:
-                break
-            time.sleep(every)
     except ApiError as error:
         raise PeakgateError(str(error), code="UNAVAILABLE", reason="API_SERVER") from error
+    while True:
+        try:
+            told = list(released(cluster, reason, cluster_queue=cluster_queue))
+        except ApiError as error:
+            if not every:
+                raise PeakgateError(str(error), code="UNAVAILABLE", reason="API_SERVER") from error
+            typer.echo(f"{error}; again in {every:g} s", err=True)  # the API server may be what is in trouble
+            told = []
+        for each in told:
+            typer.echo(f"{each.workload} {each.check}: {each.problem or 'released'}")
+        if not every:
+            break
+        time.sleep(every)
+    if not told:
+        typer.echo(f"nothing waits{f' in the ClusterQueue {cluster_queue}' if cluster_queue else ''}", err=True)
     if any(each.problem for each in told):
         raise typer.Exit(4)
