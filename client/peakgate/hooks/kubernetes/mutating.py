@@ -14,6 +14,7 @@ from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.judging import Judged
 from peakgate.hooks.kubernetes.labelled_nodes import is_labelled_wherever
 from peakgate.hooks.kubernetes.node_labels import MEMORY
+from peakgate.hooks.kubernetes.quantities import label_bytes
 from peakgate.hooks.kubernetes.requests import GPU
 from peakgate.hooks.kubernetes.verdicts import PREDICTION
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
@@ -48,7 +49,7 @@ def patch_of(workload: Object, judged: Judged, facts: Facts) -> list[Object]:
         for pointer in holders:
             operations += _annotated(by_pointer[pointer], pointer, answer.prediction)
     least = least_mebibytes(answer) if _is_sure(judged, answer) and workload.get("kind") != CHANGED_LATER else 0
-    if least:
+    if least and _is_had_by_a_card(least, facts):
         for each in templates:
             operations += _placed(each, least) if is_labelled_wherever(each.pod, facts) else []
     return operations
@@ -69,6 +70,12 @@ def _is_sure(judged: Judged, answer: PredictResponse) -> bool:
     if found is not None and found.is_mixed and found.verdict != Verdict.VERDICT_ADMIT:
         return False
     return answer.verdict == Verdict.VERDICT_ADMIT or not answer.capacity.usable_bytes
+
+
+def _is_had_by_a_card(least: int, facts: Facts) -> bool:
+    """Whether a card that is known, by its name or on a node, passes it: what no card has, nobody's node will ever have."""
+    labels = (label_bytes(each.labels.get(MEMORY, "")) or 0 for each in facts.nodes or ())
+    return not facts.catalogue or max([*facts.catalogue.values(), *labels]) > least * MEBIBYTE
 
 
 def least_mebibytes(answer: PredictResponse) -> int:

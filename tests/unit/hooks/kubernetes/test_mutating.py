@@ -198,6 +198,20 @@ def test_every_way_to_meet_the_selection_must_demand_a_label_of_the_same_writer(
     assert (changed_by(patch_of(workload, judged(), Facts())) == AFFINITY) is want
 
 
+@pytest.mark.parametrize(
+    ("bound", "label", "want"),
+    [(70 * GIB, "", True), (760 * GIB, "", False), (760 * GIB, "900000", True)],
+    ids=["a card has it", "no card has it", "a node has a card without a name here"],
+)
+def test_memory_that_no_card_has_is_not_waited_for(bound: int, label: str, want: bool) -> None:
+    """The job would wait for ever, and nobody would tell why."""
+    nodes = (NODE, *([a_node({PRODUCT: H100, MEMORY: label})] if label else []))
+    facts = Facts(nodes=nodes, catalogue={"h100-80gb": 80 * GIB, "t4-16gb": 16 * GIB})
+    workload = a_workload("Job", template=a_template(product=H100))
+    patch = patch_of(workload, judged(bound=bound, total=0, usable=0), facts)
+    assert (changed_by(patch) == AFFINITY) is want
+
+
 def test_a_patch_without_operations_changes_nothing() -> None:
     """A word of its own in the metrics."""
     assert changed_by(()) == NOTHING
