@@ -14,8 +14,14 @@ _STARTERS = (
 _WORDS = r"train|tun(?:e|ing)\b|\bsft\b|dpo|\bppo\b|grpo|lora|batch[_-]?size|epochs?\b|\bloss\b|learning[_-]rate|--lr\b|optim"
 _FILES = r"\.(?:ya?ml|json|toml|sh|bash|sbatch|slurm)\b|\bsource\s|^\s*\.\s"
 _OWN = r"#\s*PEAKGATE"
+_CERTAIN = (
+    r"(?<!s)train(?!ed)|tun(?:e|ing)\b|\bsft\b|dpo|\bppo\b|grpo|(?<!enable[-_])(?<!max[-_])lora(?![-_]modules)|batch[_-]?size|epochs?\b"
+    r"|\bloss\b|learning[_-]rate|--lr\b|optim"
+)
+"""The same without what other programs have: `--pretrained`, constraints, the adapters that a server takes."""
+
 _SIGNS = re.compile("|".join((_STARTERS, _WORDS, _FILES, _OWN)), re.IGNORECASE | re.MULTILINE)
-_TRAINING = re.compile("|".join((_STARTERS, _WORDS, _OWN)), re.IGNORECASE | re.MULTILINE)
+_TRAINING = re.compile("|".join((_STARTERS, _CERTAIN, _OWN)), re.IGNORECASE | re.MULTILINE)
 
 
 def may_train(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.readers.cases import CASES
 
-from peakgate.hooks.signs import may_train
+from peakgate.hooks.signs import may_train, names_training
 
 LAUNCHES = sorted([*CASES.glob("*/*/command"), *CASES.glob("*/*/job.sh"), *CASES.glob("*/*/job.sbatch")])
 
@@ -23,3 +23,22 @@ def test_no_launch_that_a_reader_knows_is_passed_over(path: object) -> None:
 def test_what_has_no_word_of_training_is_let_through(text: str) -> None:
     """Notebooks, tools and simulations cost no reader."""
     assert not may_train(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("python embed.py --pretrained bert-base", False),
+        ("python app.py --pretrained-model-path /m", False),
+        ("python solve.py --constraints x", False),
+        ("vllm serve x --enable-lora --max-lora-rank 16 --lora-modules a=b", False),
+        ("python train.py --pretrained x", True),
+        ("python pretrain.py", True),
+        ("python llm_trainer.py", True),
+        ("python x.py --lora_rank 8", True),
+        ("python x.py --num_train_epochs 3", True),
+    ],
+)
+def test_what_other_programs_have_is_no_word_of_training(text: str, *, want: bool) -> None:
+    """A model that was trained, a constraint, an adapter that is served."""
+    assert names_training(text) is want
