@@ -12,13 +12,13 @@ import http.client
 import re
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import grpc
-from tests.bench.programs import PEAKGATE, ROOT, environment, free_port
+from tests.bench.programs import PEAKGATE, ROOT, environment
 from tests.integration.kubernetes.real_api_server import ApiServer, ended
 
 ANY_ADDRESS = "0.0.0.0"
@@ -37,6 +37,15 @@ def own_address() -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         asked.connect(("192.0.2.1", 9))
         return str(asked.getsockname()[0])
+
+
+def free_ports(wanted: Iterable[int]) -> dict[int, int]:
+    """A port of this machine for each, held until all are found: one after the other may give the same twice."""
+    with contextlib.ExitStack() as held:
+        listeners = {port: held.enter_context(socket.socket()) for port in wanted}
+        for each in listeners.values():
+            each.bind(("127.0.0.1", 0))
+        return {port: each.getsockname()[1] for port, each in listeners.items()}
 
 
 Resolve = Callable[[str, str, int], str]
@@ -59,7 +68,7 @@ class RunningPod:
     def __post_init__(self) -> None:
         """A pod has its ports from the beginning, whoever asks for them."""
         self.folder.mkdir(parents=True)
-        self.ports = self.ports or {port["containerPort"]: free_port() for port in self.container["ports"]}
+        self.ports = self.ports or free_ports(port["containerPort"] for port in self.container["ports"])
 
     @property
     def container(self) -> Any:
