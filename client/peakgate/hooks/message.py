@@ -108,6 +108,7 @@ def _shortened(name: str, room: int) -> str:
 
 
 def _change(answer: PredictResponse, told: Told) -> str:
+    """A change without its last value is of no use: what it comes to gives way first."""
     if told.card:
         given = card_words(answer.capacity, "less")
         return f"cheapest change: ask for a card that holds it, gpu:{told.card}; without a type it may get {given}"
@@ -118,9 +119,10 @@ def _change(answer: PredictResponse, told: Told) -> str:
         return "no change on the list makes it fit on these GPUs"
     before = "cheapest change: " if found.fits else "nothing fits on these GPUs, nearest: "
     time = f", {step_time(found.relative_step_time)}" if found.relative_step_time else ""
-    behind = f" (then {gb(found.bound_bytes)}{time})"
-    change = ascii_of(told.change or ", ".join(assignments(found)) or found.title)
-    return before + _cut(change, WIDTH - len(MARK) - len(before) - len(behind)) + behind
+    results = (f" (then {gb(found.bound_bytes)}{time})", f" (then {gb(found.bound_bytes)})", "")
+    change, room = ascii_of(told.change or ", ".join(assignments(found)) or found.title), WIDTH - len(MARK) - len(before)
+    behind = next((each for each in results if len(change) + len(each) <= room), results[0])
+    return before + _cut(change, room - len(behind)) + behind
 
 
 def _rest(answer: PredictResponse, told: Told) -> str:

@@ -105,6 +105,15 @@ def test_a_long_change_keeps_what_it_comes_to() -> None:
     assert len(line) <= WIDTH
 
 
+def test_a_change_is_whole_where_a_shorter_result_leaves_room() -> None:
+    """Its values are what somebody types."""
+    change = "--gradient_accumulation_steps 64 --per_device_train_batch_size 8 (train.sh)"
+    line = lines_of(an_answer(suggestions=(a_suggestion(),)), Told(change=change))[1]
+    assert line == f"peakgate: cheapest change: {change} (then 60.0 GB)"
+    longer = f"--bf16 {change}"
+    assert lines_of(an_answer(suggestions=(a_suggestion(),)), Told(change=longer))[1] == f"peakgate: cheapest change: {longer}"
+
+
 def test_a_job_that_fits_has_one_line() -> None:
     """Marked where the service did not answer."""
     answer = an_answer(verdict=Verdict.VERDICT_ADMIT, bound_gb=60)

@@ -21,7 +21,10 @@ from peakgate.hooks.kubernetes.quantities import count_of, label_bytes
 from peakgate.hooks.kubernetes.requests import GPU, SHARED, Request, requests_of
 from peakgate.hooks.kubernetes.selection import GREATER, IN, Requirement, Selection, selection_of
 from peakgate.hooks.kubernetes.shares import Share, share_of
+from peakgate.readers.manifests.cards import PRODUCT
 from peakgate.readers.manifests.pods import Pods
+
+NAME_IT = f"name it, by nodeSelector {PRODUCT[0]} or the annotation peakgate.io/gpu.type"
 
 
 def cards_of(pods: Pods, facts: Facts) -> Cards:
@@ -109,8 +112,8 @@ def _no_card(nodes: Sequence[Node], selection: Selection, facts: Facts) -> str:
     if nodes:
         return f"no label of the node {nodes[0].name} tells which GPU it has"
     if facts.nodes is None:
-        return f"the pod does not say which GPU it takes ({asked}), and nodes are not looked at"
-    return f"no node matches ({asked}), and the selector names no GPU or instance type that is known"
+        return f"the pod does not say which GPU it takes ({asked}), and nodes are not looked at; {NAME_IT}"
+    return f"no node matches ({asked}), and the selector names no GPU or instance type that is known; {NAME_IT}"
 
 
 def _has_room(node: Node, request: Request) -> bool:

@@ -37,7 +37,7 @@ NOT_CHECKED = "not checked: nobody judged in time whether this job fits its GPUs
 UNSERVED = "judged without the service, not recorded"
 TRY_WITH = f"to try it: annotate {TRY}=REASON"
 DRY_TRY = "a dry run records no try, so that this cannot be granted now"
-PARTLY = "admitted, for a part of the launch cannot be known here"
+PARTLY = "admitted, for a part of the launch is not known here"
 OWN_WORDS = f"state the job in the annotation {SPEC}"
 LONGEST_LINE = 250
 LONGEST_AUDIT = 1000

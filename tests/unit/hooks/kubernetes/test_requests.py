@@ -60,7 +60,7 @@ async def test_a_pod_of_more_containers_than_are_read_says_so(reviewer: Reviewer
     said = "\n".join(response.get("warnings", []))
     want = {
         "a command": "not checked: a pod has more than 64 containers, which are too many to be read; state the job in the annotation",
-        "a document": "admitted, for a part of the launch cannot be",
+        "a document": "admitted, for a part of the launch is not known here",
         "nothing": "",
     }
     assert want[word] in said
