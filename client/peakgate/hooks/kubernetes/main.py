@@ -90,7 +90,7 @@ async def _run(options: WebhookOptions) -> None:
     metrics, beside = WebhookMetrics(), Beside(tell)
     rules = _rules(options)
     service = Service(options.server, caller=KUBERNETES) if options.server else None
-    link = Link(channel=service.channel) if service is not None else None
+    link = Link(channel=service.channel, tell=tell) if service is not None else None
     judges = Judges(service=service, beside=lambda: beside.service, deadline_seconds=SERVICE_SECONDS)
     advisers = Advisers(judges=judges, wait_seconds=ADVICE_SECONDS)
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(READERS, "reader") as readers, ThreadPoolExecutor(READERS) as calls:

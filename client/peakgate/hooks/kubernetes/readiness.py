@@ -19,11 +19,13 @@ NEVER_JUDGED = "neither the service nor the one beside the webhook could judge s
 @dataclass(kw_only=True)
 class Link:
     """The channel to the service: `is_up` follows its connection, which it keeps open or tries to, whether reviews come or not. What
-    hangs with its connection open is found by the calls that fail."""
+    hangs with its connection open is found by the calls that fail. `tell`: whoever reads the log first is told when it goes and comes."""
 
     channel: grpc.aio.Channel
+    tell: Callable[[str, str], None]
     is_up: bool = field(default=False, init=False)
     was_up: bool = field(default=False, init=False)
+    _is_missed: bool = field(default=False, init=False)
 
     async def watch(self) -> None:
         """Follows it for ever."""
@@ -31,7 +33,17 @@ class Link:
             state = self.channel.get_state(try_to_connect=True)
             self.is_up = state is grpc.ChannelConnectivity.READY
             self.was_up = self.was_up or self.is_up
+            self._note(state)
             await self.channel.wait_for_state_change(state)
+
+    def _note(self, state: grpc.ChannelConnectivity) -> None:
+        """Once for each time; a connection that rested and is made anew is no news."""
+        if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE and not self._is_missed:
+            self._is_missed = True
+            self.tell("error", "the service cannot be reached: it is tried again all the time")
+        elif self.is_up and self._is_missed:
+            self._is_missed = False
+            self.tell("info", "the service is reached")
 
 
 @dataclass(kw_only=True)

@@ -41,10 +41,11 @@ async def until_it_is(link: Link, *, up: bool) -> float:
 
 
 async def test_a_link_follows_its_service_though_nobody_asks() -> None:
-    """Away, there, gone, back: each within two seconds."""
+    """Away, there, gone, back: each within two seconds, and a line in the log for each."""
     port = free_port()
     service = Service(f"localhost:{port}")
-    link = Link(channel=service.channel)
+    told = list[tuple[str, str]]()
+    link = Link(channel=service.channel, tell=lambda level, text: told.append((level, text)))
     watching = asyncio.create_task(link.watch())
     try:
         await asyncio.sleep(0.1)
@@ -54,6 +55,9 @@ async def test_a_link_follows_its_service_though_nobody_asks() -> None:
                 assert await until_it_is(link, up=True) < SOON_SECONDS
             assert await until_it_is(link, up=False) < SOON_SECONDS
             assert link.was_up
+        away, there = ("error", "the service cannot be reached: it is tried again all the time"), ("info", "the service is reached")
+        assert told[:4] == [away, there, away, there]
+        assert told[4:] in ([], [away])
     finally:
         watching.cancel()
         with pytest.raises(asyncio.CancelledError):
