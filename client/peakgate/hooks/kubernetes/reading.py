@@ -6,6 +6,7 @@ What a workload names and is not in it (config maps, a training runtime) comes a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -31,6 +32,7 @@ MODEL_PATHS = ("model.hf_config", "model.profile")
 
 LEFT_OUT = frozenset({"managedFields", "ownerReferences"})
 MOST_PROBLEM, MOST_PROGRAM = 300, 60
+_HIDDEN = re.compile(r"\$[\w({]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +128,11 @@ def _parsed(reading: Reading, launch: LaunchText, pods: Sequence[Pods], label: s
     for path in MODEL_PATHS:
         if isinstance(document.get(path), str):
             return replace(found, problem=f"{path} names a file, which is not read here ({sources[path]}): state its content")
+    if _HIDDEN.match(named := str(document.get("model.preset", ""))):
+        return replace(found, problem=f"the model is {named[:MOST_PROGRAM]}, whose value is not known here ({sources['model.preset']})")
     try:
         job = parse_job(document)
     except DocumentError as error:
-        return replace(found, problem=f"what it states is no job: {str(error)[:MOST_PROBLEM]}")
+        missing = next((each for each in reading.warnings if each.endswith(NOT_READ)), "")
+        return replace(found, problem=(missing or f"what it states is no job: {error}")[:MOST_PROBLEM])
     return replace(found, job=job, source=Source(label=label, job=job, launch=launch))

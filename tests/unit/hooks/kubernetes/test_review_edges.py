@@ -127,3 +127,22 @@ async def test_a_train_job_whose_runtime_asks_for_no_gpu_is_passed_in_silence(
     response = json.loads(await reviewer.validate(body))["response"]
     assert ("auditAnnotations" in response) is want
     assert want or ("warnings" not in response and "patch" not in json.loads(await reviewer.mutate(body))["response"])
+
+
+@pytest.mark.parametrize(
+    ("command", "want"),
+    [
+        ("axolotl train /config/lora.yml", "not checked: /config/lora.yml is not"),
+        ("torchrun run_clm.py --model_name_or_path $MODEL --do_train", "not checked: the model is $MODEL, whose value is not known here"),
+        (
+            "torchrun run_clm.py --model_name_or_path $(MODEL) --do_train",
+            "not checked: the model is $(MODEL), whose value is not known here",
+        ),
+    ],
+)
+async def test_what_is_not_at_hand_is_named(reviewer: Reviewer, command: str, want: str) -> None:
+    """The submitter stated no document, and no model of that name: the file or the variable is what is missing."""
+    workload = a_workload("Job", template=a_template(product=T4, container=a_container(command=["bash", "-c", command])))
+    response = json.loads(await reviewer.validate(json.dumps(a_review(workload)).encode()))["response"]
+    (said,) = response["warnings"]
+    assert said.startswith(f"peakgate: {want}")
