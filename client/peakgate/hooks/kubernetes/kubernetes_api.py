@@ -15,18 +15,10 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from peakgate.hooks.kubernetes.admission import Object
-from peakgate.hooks.kubernetes.cluster import (
-    CLAIMS,
-    DEVICE_GROUP,
-    DEVICE_VERSION,
-    READ_SECONDS,
-    RUNTIMES,
-    TRAINER_GROUP,
-    TRAINER_VERSION,
-)
-from peakgate.hooks.kubernetes.facts import at, list_at
+from peakgate.hooks.kubernetes.cluster import READ_SECONDS
+from peakgate.hooks.kubernetes.objects import Object, at, list_at
 from peakgate.hooks.kubernetes.own_certificates import ConflictError, StoreError
+from peakgate.hooks.kubernetes.references import CLAIMS, RUNTIMES
 
 WRITE_SECONDS = 10.0
 PAGE = 500
@@ -36,7 +28,7 @@ CONFLICT, NOT_FOUND = 409, 404
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 """A DNS subdomain (k8s.io/apimachinery pkg/util/validation, IsDNS1123Subdomain), more or less: no slash, and dots inside only."""
 
-DEVICES = f"/apis/{DEVICE_GROUP}/{DEVICE_VERSION}"
+DEVICES, TRAINER = "/apis/resource.k8s.io/v1", "/apis/trainer.kubeflow.org/v1alpha1"
 
 
 class NoClusterError(Exception):
@@ -68,7 +60,7 @@ class KubernetesApi:
     def runtime(self, namespace: str, kind: str, name: str) -> Object | None:
         """One of trainer.kubeflow.org."""
         place, names = ("namespaces/{}/", (namespace, name)) if namespace else ("", (name,))
-        return self._named(f"/apis/{TRAINER_GROUP}/{TRAINER_VERSION}/{place}{RUNTIMES[kind]}/{{}}", *names)
+        return self._named(f"{TRAINER}/{place}{RUNTIMES[kind]}/{{}}", *names)
 
     def claim(self, namespace: str, kind: str, name: str) -> Object | None:
         """One of resource.k8s.io."""

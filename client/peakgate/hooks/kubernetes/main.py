@@ -18,13 +18,14 @@ from peakgate.hooks.asking import Judges, Service
 from peakgate.hooks.beside import Beside
 from peakgate.hooks.kubernetes.catalogue import catalogue_of
 from peakgate.hooks.kubernetes.certificates import CertificateError, LiveCertificate
+from peakgate.hooks.kubernetes.cluster import Cluster, NoCluster
 from peakgate.hooks.kubernetes.inventory import Inventory
 from peakgate.hooks.kubernetes.judging import Jury
 from peakgate.hooks.kubernetes.listener import listening
 from peakgate.hooks.kubernetes.metrics import Watched, WebhookMetrics
 from peakgate.hooks.kubernetes.own_certificates import FolderStore, OwnCertificates, Store, StoreError
 from peakgate.hooks.kubernetes.readiness import Link, Readiness
-from peakgate.hooks.kubernetes.review import Cluster, NoCluster, Reviewer
+from peakgate.hooks.kubernetes.review import Reviewer
 from peakgate.hooks.kubernetes.routes import MUTATE, VALIDATE, probes, reviews
 from peakgate.hooks.kubernetes.rules import Mode, Rules, RulesError, read_rules
 from peakgate.hooks.kubernetes.warming import warm

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from peakgate.hooks.kubernetes.admission import Object, mapping
+from peakgate.hooks.kubernetes.annotations import PREDICTION
 from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.judging import Judged
 from peakgate.hooks.kubernetes.labelled_nodes import is_labelled_wherever
 from peakgate.hooks.kubernetes.node_labels import MEMORY
+from peakgate.hooks.kubernetes.objects import Object, at, list_at, mapping_at
+from peakgate.hooks.kubernetes.quantities import MEBIBYTE
 from peakgate.hooks.kubernetes.requests import GPU
-from peakgate.hooks.kubernetes.verdicts import PREDICTION
+from peakgate.hooks.kubernetes.selection import GREATER
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 
-MEBIBYTE, GREATER = 1 << 20, "Gt"
 REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 MOST_TEMPLATES, DEEPEST = 64, 20
 AFFINITY, ANNOTATION, NOTHING = "affinity", "annotation", "nothing"
@@ -88,7 +89,7 @@ def _templates(tree: object, pointer: str, depth: int) -> Iterator[Template]:
     if depth > DEEPEST:
         return
     if isinstance(tree, Mapping):
-        if isinstance(mapping(tree.get("spec")).get("containers"), list):
+        if isinstance(at(tree, "spec", "containers"), list):
             yield Template(pointer=pointer, pod=tree)
             return
         for key, value in tree.items():
@@ -100,14 +101,13 @@ def _templates(tree: object, pointer: str, depth: int) -> Iterator[Template]:
 
 
 def _asks_for_whole_cards(pod: Object) -> bool:
-    containers = mapping(pod.get("spec")).get("containers")
-    asked = [mapping(mapping(each).get("resources")) for each in containers] if isinstance(containers, list) else []
-    return any(GPU in mapping(each.get(part)) for each in asked for part in ("limits", "requests"))
+    containers = list_at(pod, "spec", "containers")
+    return any(GPU in mapping_at(each, "resources", part) for each in containers for part in ("limits", "requests"))
 
 
 def _annotated(holder: Object, pointer: str, prediction: str) -> list[Object]:
     metadata = holder.get("metadata")
-    annotations = mapping(metadata).get("annotations")
+    annotations = at(metadata, "annotations")
     if not isinstance(metadata, Mapping):
         return [_add(f"{pointer}/metadata", {"annotations": {PREDICTION: prediction}})]
     if not isinstance(annotations, Mapping):
@@ -120,17 +120,17 @@ def _annotated(holder: Object, pointer: str, prediction: str) -> list[Object]:
 def _placed(template: Template, least: int) -> list[Object]:
     """One more expression in each of the required terms, which are alternatives; nothing where every one has it."""
     wanted = {"key": MEMORY, "operator": GREATER, "values": [str(least)]}
-    pointer, at = f"{template.pointer}/spec", mapping(template.pod.get("spec"))
+    pointer, here = f"{template.pointer}/spec", mapping_at(template.pod, "spec")
     for depth, key in enumerate(REQUIRED[:-1]):
-        inner = at.get(key)
+        inner = here.get(key)
         pointer = f"{pointer}/{key}"
         if not isinstance(inner, Mapping):
             return [_add(pointer, _nested(REQUIRED[depth + 1 :], [{"matchExpressions": [wanted]}]))]
-        at = inner
-    terms, pointer = at.get(REQUIRED[-1]), f"{pointer}/{REQUIRED[-1]}"
+        here = inner
+    terms, pointer = here.get(REQUIRED[-1]), f"{pointer}/{REQUIRED[-1]}"
     if not isinstance(terms, list) or not terms:
         return [_add(pointer, [{"matchExpressions": [wanted]}])]
-    return [operation for place, term in enumerate(terms) for operation in _extended(mapping(term), f"{pointer}/{place}", wanted)]
+    return [operation for place, term in enumerate(terms) for operation in _extended(mapping_at(term), f"{pointer}/{place}", wanted)]
 
 
 def _extended(term: Object, pointer: str, wanted: Object) -> list[Object]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 from peakgate.hooks.change import change_of
-from peakgate.hooks.kubernetes.admission import Admission, Answer, Object, parse_review, response_of
+from peakgate.hooks.kubernetes.admission import Admission, Answer, parse_review, response_of
+from peakgate.hooks.kubernetes.annotations import MODE, OVERRIDE, PREDICTION, TRY
+from peakgate.hooks.kubernetes.cluster import Cluster, NoCluster
 from peakgate.hooks.kubernetes.facts import Facts, with_devices
 from peakgate.hooks.kubernetes.joining import joins_by_uid
 from peakgate.hooks.kubernetes.judging import Asked, Judged, Jury
@@ -21,18 +22,7 @@ from peakgate.hooks.kubernetes.mutating import changed_by, patch_of
 from peakgate.hooks.kubernetes.reading import Read, read_object
 from peakgate.hooks.kubernetes.rules import TOLD, Mode, Rules
 from peakgate.hooks.kubernetes.stated_gpu import AskedCards, asked_of, trains_without_gpus
-from peakgate.hooks.kubernetes.verdicts import (
-    FAULT,
-    MODE,
-    OVERRIDE,
-    PREDICTION,
-    TRY,
-    Case,
-    Decided,
-    Wishes,
-    decide,
-    not_judged,
-)
+from peakgate.hooks.kubernetes.verdicts import FAULT, Case, Decided, Wishes, decide, not_judged
 from peakgate.hooks.kubernetes.workloads import OTHER_KIND, TRAIN_JOB, asks_for_gpus, content_of, is_new, is_owned, kind_of, might_train
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -40,29 +30,6 @@ DEADLINE_SECONDS = 1.7
 """An answer leaves within two, and the API server waits for three."""
 
 Tell = Callable[[str, str], None]
-
-
-class Cluster(Protocol):
-    """What is known of the cluster beside the object under review. Nothing raises; what is not known in time is left out."""
-
-    async def named_by(self, workload: Object) -> Sequence[Object]:
-        """Config maps and the training runtime that a workload names."""
-
-    async def modes_of(self, namespace: str) -> Sequence[str]:
-        """What the namespace's own label wishes for."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoCluster:
-    """A webhook that may not read the cluster."""
-
-    async def named_by(self, workload: Object) -> Sequence[Object]:  # noqa: ARG002 - a form of Cluster
-        """Nothing."""
-        return ()
-
-    async def modes_of(self, namespace: str) -> Sequence[str]:  # noqa: ARG002 - a form of Cluster
-        """Nothing."""
-        return ()
 
 
 @dataclass(kw_only=True)

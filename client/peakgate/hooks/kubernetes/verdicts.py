@@ -7,14 +7,11 @@ from dataclasses import dataclass, field
 
 from peakgate.hooks.asking import BESIDE
 from peakgate.hooks.kubernetes.admission import Answer
+from peakgate.hooks.kubernetes.annotations import OVERRIDE, OWN_WORDS, TRY
 from peakgate.hooks.kubernetes.judging import Judged
 from peakgate.hooks.kubernetes.rules import TOLD, Mode
 from peakgate.hooks.message import MARK, Told, lines_of, plain, shown
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
-
-PREFIX = "peakgate.io/"
-SPEC, MODE, OVERRIDE, TRY, PREDICTION = (PREFIX + word for word in ("spec", "mode", "override", "try", "prediction"))
-"""Annotations and labels of a workload."""
 
 ALLOWED, WOULD_DENY, DENIED, OVERRIDDEN, TRIED, UNCHECKED, UNREAD, SKIPPED, FAULT = (
     "allowed",
@@ -38,7 +35,6 @@ UNSERVED = "judged without the service, not recorded"
 TRY_WITH = f"to try it: annotate {TRY}=REASON"
 DRY_TRY = "a dry run records no try, so that this cannot be granted now"
 PARTLY = "admitted, for a part of the launch cannot be known here"
-OWN_WORDS = f"state the job in the annotation {SPEC}"
 LONGEST_LINE = 250
 LONGEST_AUDIT = 1000
 

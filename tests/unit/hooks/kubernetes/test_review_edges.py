@@ -12,9 +12,10 @@ import pytest
 from tests.admission_reviews import SPEC, T4, TOO_LARGE, TRAIN, a_container, a_review, a_template, a_workload, stating
 
 from peakgate.hooks.kubernetes import review as review_module
-from peakgate.hooks.kubernetes.admission import Object
+from peakgate.hooks.kubernetes.cluster import NoCluster
 from peakgate.hooks.kubernetes.facts import Facts, Node
-from peakgate.hooks.kubernetes.review import NoCluster, Reviewer
+from peakgate.hooks.kubernetes.objects import Object
+from peakgate.hooks.kubernetes.review import Reviewer
 
 V100 = "Tesla-V100-SXM2-16GB"
 NAMELESS = json.dumps(a_review(stating("Job", TOO_LARGE, product=""), namespace="enforced-a")).encode()

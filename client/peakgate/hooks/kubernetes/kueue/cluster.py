@@ -13,9 +13,9 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 from kubernetes.watch import Watch
 
-from peakgate.hooks.kubernetes.facts import Object, at, list_at
 from peakgate.hooks.kubernetes.kueue.errors import NOT_FOUND, ApiError
 from peakgate.hooks.kubernetes.kueue.permissions import GROUP
+from peakgate.hooks.kubernetes.objects import Object, at, list_at
 
 VERSIONS = ("v1beta2", "v1beta1")
 """Of Kueue's API, the newest first; a server converts between them."""

@@ -11,7 +11,6 @@ from typing import Protocol
 
 import structlog
 
-from peakgate.hooks.kubernetes.facts import Object, at, list_at
 from peakgate.hooks.kubernetes.kueue.checks import (
     PENDING,
     READY,
@@ -30,6 +29,7 @@ from peakgate.hooks.kubernetes.kueue.errors import CONFLICT, NOT_FOUND, ApiError
 from peakgate.hooks.kubernetes.kueue.metrics import KueueMetrics
 from peakgate.hooks.kubernetes.kueue.watching import Handlers, Source, Watching
 from peakgate.hooks.kubernetes.kueue.work_queue import WorkQueue
+from peakgate.hooks.kubernetes.objects import Object, at, list_at
 
 log = structlog.get_logger("peakgate.kueue")
 DELETED = "DELETED"
