@@ -14,8 +14,9 @@ from peakgate.hooks.kubernetes.kueue.checks import CONTROLLER, CheckMode, check_
 from peakgate.hooks.kubernetes.kueue.permissions import PERMISSIONS as KUEUE_PERMISSIONS
 from peakgate.hooks.kubernetes.permissions import CERTIFICATES, NODES, PERMISSIONS, READS
 from peakgate.hooks.kubernetes.routes import MUTATE, VALIDATE
-from peakgate.hooks.kubernetes.rules import Mode, read_rules
+from peakgate.hooks.kubernetes.rules import Mode, Rules
 from peakgate.hooks.kubernetes.workloads import KINDS
+from peakgate.hooks.rules_file import read_rules
 
 Right = tuple[str, str, str, bool]
 CONFIGMAPS = ("", "configmaps", "get", False)
@@ -113,7 +114,7 @@ def test_the_rules_are_a_file_that_the_webhook_reads(values: str, tmp_path: Path
     """The ConfigMap's file has no fault, and its mode is the value's."""
     path = tmp_path / "rules.yaml"
     path.write_text(named(rendered(values), "ConfigMap", "peakgate-webhook")["data"]["rules.yaml"])
-    rules = read_rules(path)
+    rules = read_rules(path, Rules)
     assert rules.mode is (Mode.enforce if values == "kueue" else Mode.warn)
     if values == "kueue":
         assert rules.mode_of("notebooks-1") is Mode.off
@@ -126,7 +127,7 @@ def test_a_bare_off_is_off(tmp_path: Path) -> None:
     values.write_text("mode: off\nwebhook: {rules: {namespaces: [{names: [a], mode: off}]}}\nkueue: {enabled: true, mode: off}\n")
     objects = rendered("", f"--values={values}")
     rules.write_text(named(objects, "ConfigMap", "peakgate-webhook")["data"]["rules.yaml"])
-    assert (read_rules(rules).mode, read_rules(rules).mode_of("a")) == (Mode.off, Mode.off)
+    assert (read_rules(rules, Rules).mode, read_rules(rules, Rules).mode_of("a")) == (Mode.off, Mode.off)
     check = check_of(named(objects, "AdmissionCheck", "peakgate"), CheckMode.warn)
     assert check is not None
     assert check.mode is CheckMode.off

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from peakgate.hooks.advising import Advisers
@@ -27,9 +28,10 @@ from peakgate.hooks.kubernetes.own_certificates import FolderStore, OwnCertifica
 from peakgate.hooks.kubernetes.readiness import Link, Readiness
 from peakgate.hooks.kubernetes.review import Reviewer
 from peakgate.hooks.kubernetes.routes import MUTATE, VALIDATE, probes, reviews
-from peakgate.hooks.kubernetes.rules import Mode, Rules, RulesError, read_rules
+from peakgate.hooks.kubernetes.rules import Mode, Rules
 from peakgate.hooks.kubernetes.warming import warm
 from peakgate.hooks.live_file import LiveFile
+from peakgate.hooks.rules_file import RulesError, read_rules
 from peakgate.v1.callers import KUBERNETES
 
 BAD_USAGE = 2
@@ -165,7 +167,7 @@ def _rules(options: WebhookOptions) -> Callable[[], Rules]:
     if options.config is None:
         stated = Rules(mode=options.mode)
         return lambda: stated
-    return _LiveRules(LiveFile(options.config, read_rules, tell, fault=RulesError))
+    return _LiveRules(LiveFile(options.config, partial(read_rules, model=Rules), tell, fault=RulesError))
 
 
 def _cluster(options: WebhookOptions, calls: ThreadPoolExecutor) -> Cluster:

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from peakgate.client.slurm_defaults import SERVICE_SECONDS
@@ -15,6 +16,7 @@ from peakgate.hooks.advising import Advisers
 from peakgate.hooks.asking import Judges, Service
 from peakgate.hooks.beside import Beside
 from peakgate.hooks.live_file import LiveFile
+from peakgate.hooks.rules_file import RulesError, read_rules
 from peakgate.hooks.slurm.card_table import CardTable, TableError, read_table
 from peakgate.hooks.slurm.cards import Cards
 from peakgate.hooks.slurm.finding import Finder
@@ -23,7 +25,6 @@ from peakgate.hooks.slurm.gate_metrics import GateMetrics, Watched, served
 from peakgate.hooks.slurm.journal import Journal
 from peakgate.hooks.slurm.peers import Peers, SocketError, allowed_users, listen
 from peakgate.hooks.slurm.rules import Rules
-from peakgate.hooks.slurm.rules_file import RulesError, read_rules
 
 BAD_USAGE = 2
 ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -71,7 +72,9 @@ def tell(level: str, text: str) -> None:
 
 async def _run(options: GateOptions) -> None:
     metrics = GateMetrics()
-    rules = LiveFile(options.rules, read_rules, tell, fault=RulesError, without=None if options.is_rules_needed else Rules())
+    rules = LiveFile(
+        options.rules, partial(read_rules, model=Rules), tell, fault=RulesError, without=None if options.is_rules_needed else Rules()
+    )
     cards = LiveFile(options.cards, read_table, tell, fault=TableError, without=CardTable())
     operators, journal, beside = allowed_users(options.allow_users), Journal(options.journal, tell), Beside(tell)
     service = Service(options.server) if options.server else None
