@@ -11,6 +11,7 @@ from typing import Protocol
 
 import structlog
 
+from peakgate.hooks.kubernetes.api_errors import CONFLICT, NOT_FOUND, ApiError
 from peakgate.hooks.kubernetes.kueue.checks import (
     PENDING,
     READY,
@@ -25,7 +26,6 @@ from peakgate.hooks.kubernetes.kueue.checks import (
     waits_for,
 )
 from peakgate.hooks.kubernetes.kueue.deciding import FAULT, Judged, decided, settled
-from peakgate.hooks.kubernetes.kueue.errors import CONFLICT, NOT_FOUND, ApiError
 from peakgate.hooks.kubernetes.kueue.metrics import KueueMetrics
 from peakgate.hooks.kubernetes.kueue.watching import Handlers, Source, Watching
 from peakgate.hooks.kubernetes.kueue.work_queue import WorkQueue

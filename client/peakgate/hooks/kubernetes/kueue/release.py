@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from peakgate.hooks.kubernetes.api_errors import CONFLICT, NOT_FOUND, ApiError
 from peakgate.hooks.kubernetes.kueue.checks import READY, CheckMode, Outcome, check_of, state_patch, waits_for
 from peakgate.hooks.kubernetes.kueue.controller import Kueue
 from peakgate.hooks.kubernetes.kueue.deciding import RELEASED
-from peakgate.hooks.kubernetes.kueue.errors import CONFLICT, NOT_FOUND, ApiError
 from peakgate.hooks.kubernetes.objects import Object, at
 
 ATTEMPTS = 5

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
 
+from peakgate.hooks.kubernetes.api_errors import GONE, ApiError
 from peakgate.hooks.kubernetes.kueue.cluster import Stream
-from peakgate.hooks.kubernetes.kueue.errors import GONE, ApiError
 from peakgate.hooks.kubernetes.objects import Object, at
 
 BOOKMARK = "BOOKMARK"
