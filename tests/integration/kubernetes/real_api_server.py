@@ -75,7 +75,7 @@ class ApiServer:
             self.must("POST", DEFINITIONS, each)
         for each in definitions:
             path = f"{DEFINITIONS}/{each['metadata']['name']}"
-            wait_until(lambda path=path: is_true(self.must("GET", path), "Established"), f"{path} is served")  # type: ignore[misc]
+            wait_until(lambda path=path: is_true(self.must("GET", path), "Established"), f"{path} is served")
 
     def audit(self) -> list[dict[str, Any]]:
         """What its audit log holds, in whole lines: it writes while this reads."""

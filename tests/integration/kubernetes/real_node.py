@@ -31,19 +31,16 @@ class Node:
         """By the pod's uid."""
         self.paused: set[str] = set()
         """Names of components whose dead processes are left dead."""
-        self.faults: list[str] = []
 
     def run(self) -> None:
         """Until it is stopped."""
         while not self._stopped.wait(LOOK_SECONDS):
-            try:
+            with contextlib.suppress(RuntimeError):  # an object was changed or removed meanwhile
                 found = self._api.must("GET", f"/api/v1/pods?{SELECTED}")["items"]
                 self._forget({pod["metadata"]["uid"] for pod in found})
                 for pod in found:
                     self._keep(pod)
                 self._slices()
-            except RuntimeError as error:  # an object that was changed or removed meanwhile
-                self.faults.append(str(error))
 
     def stop(self) -> None:
         """Ends all pods."""

@@ -164,6 +164,7 @@ class RunningPod:
 def _serves(target: str) -> bool:
     with grpc.insecure_channel(target) as channel:
         try:
-            return bool(channel.unary_unary(HEALTH)(b"", timeout=PROBE_SECONDS) == SERVING)
+            ask: Callable[..., object] = channel.unary_unary(HEALTH)
+            return ask(b"", timeout=PROBE_SECONDS) == SERVING
         except grpc.RpcError:
             return False

@@ -128,6 +128,8 @@ def test_it_says_ready_rejected_and_retry(here: Cluster) -> None:
     rejected = decided(here, "too-large")
     assert rejected["state"] == "Rejected"
     assert "h100-80gb" in rejected["message"]
+    wrong = {"status": {"admissionChecks": [rejected | {"state": "Nope"}]}}
+    assert here.api.call("PATCH", f"{WORKLOADS}/too-large/status", wrong, content_type=MERGE_PATCH)[0] == 422  # the schema bites
     here.told("kubectl --namespace=peakgate scale deployment/peakgate-server --replicas=0")
     wait_until(lambda: here.node.of("server") == [], "the service is away")
     queued(here, "asks-again", SMALL)
@@ -161,7 +163,7 @@ def test_what_waits_for_a_dead_controller_is_let_go(here: Cluster) -> None:
     queued(here, "stuck", LARGE)
     time.sleep(TAKE_OVER_SECONDS / 2)
     assert state(here, "stuck")["state"] == "Pending"
-    done = peakgate("kueue", "release", "--cluster-queue", "gpus", "--reason", "it is down", KUBECONFIG=here.kubeconfig)
+    done = peakgate("kueue", "release", "--cluster-queue", "gpus", "--reason", "it is down", KUBECONFIG=str(here.kubeconfig))
     assert done.status == 0, done.err
     assert "team-a/stuck" in done.out
     assert state(here, "stuck")["state"] == "Ready"
