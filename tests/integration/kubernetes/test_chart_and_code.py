@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.integration.kubernetes.charts import VALUE_SETS, Manifest, named, rendered
 from tests.integration.kubernetes.pods import of_kind
+from tests.integration.kubernetes.rights import Right, wanted
 from tests.integration.kubernetes.rules_admission import PATHS
 
 from peakgate.hooks.kubernetes.kueue.checks import CONTROLLER, CheckMode, check_of
@@ -18,7 +19,6 @@ from peakgate.hooks.kubernetes.rules import Mode, Rules
 from peakgate.hooks.kubernetes.workloads import KINDS
 from peakgate.hooks.rules_file import read_rules
 
-Right = tuple[str, str, str, bool]
 CONFIGMAPS = ("", "configmaps", "get", False)
 
 
@@ -30,7 +30,6 @@ def rights(objects: Sequence[Manifest], component: str) -> set[Right]:
     return {
         (group, resource, verb, "resourceNames" in rule)
         for role in roles
-        if role["metadata"]["labels"]["app.kubernetes.io/component"] == component
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -38,26 +37,15 @@ def rights(objects: Sequence[Manifest], component: str) -> set[Right]:
     }
 
 
-def asked(*parts: str) -> set[Right]:
-    """The same of what the code says that it asks for."""
-    return {(row.group, row.resource, verb, row.named) for row in PERMISSIONS if row.part in parts for verb in row.verbs}
-
-
 def test_the_webhook_may_do_what_its_code_does_and_nothing_else() -> None:
     """With everything on; each value that takes a need away takes its rights away."""
     everything = rendered("kueue")
-    assert rights(everything, "webhook") == asked(READS, NODES, CERTIFICATES)
-    assert rights(rendered("warn-one-namespace"), "webhook") == asked(READS, NODES, CERTIFICATES) - {CONFIGMAPS}
-    assert rights(rendered("production"), "webhook") == asked(READS, NODES) - {CONFIGMAPS}
-    assert rights(rendered("production", "--set=webhook.readCluster=false"), "webhook") == asked(NODES)
+    assert rights(everything, "webhook") == wanted(PERMISSIONS, READS, NODES, CERTIFICATES)
+    assert rights(rendered("warn-one-namespace"), "webhook") == wanted(PERMISSIONS, READS, NODES, CERTIFICATES) - {CONFIGMAPS}
+    assert rights(rendered("production"), "webhook") == wanted(PERMISSIONS, READS, NODES) - {CONFIGMAPS}
+    assert rights(rendered("production", "--set=webhook.readCluster=false"), "webhook") == wanted(PERMISSIONS, NODES)
     silent = rendered("production", "--set=webhook.readCluster=false", "--set=webhook.nodes=false")
     assert rights(silent, "webhook") == set()
-
-
-def asked_by_the_controller(options: Sequence[str]) -> set[Right]:
-    """What the controller's code says that it asks for with these options."""
-    rows = [row for row in KUEUE_PERMISSIONS if not row.option or row.option in options]
-    return {(row.group, row.resource, verb, row.is_named) for row in rows for verb in row.verbs}
 
 
 @pytest.mark.parametrize("options", [(), ("--set=kueue.claims=false",), ("--set=kueue.nodes=false", "--set=kueue.claims=false")])
@@ -65,7 +53,7 @@ def test_the_controller_may_do_what_its_code_does_and_nothing_else(options: tupl
     """Each option comes with its rights and goes with them."""
     objects = rendered("kueue", *options)
     (container,) = named(objects, "Deployment", "peakgate-kueue")["spec"]["template"]["spec"]["containers"]
-    assert rights(objects, "kueue") == asked_by_the_controller(container["args"])
+    assert rights(objects, "kueue") == wanted(KUEUE_PERMISSIONS, *container["args"])
 
 
 def test_the_lease_is_the_one_that_the_controller_asks_for() -> None:

@@ -20,6 +20,7 @@ from tests.integration.kubernetes.real_api_server import MERGE_PATCH, is_true, k
 from tests.integration.kubernetes.real_cluster import Cluster, cluster
 from tests.integration.kubernetes.real_pods import RunningPod
 from tests.integration.kubernetes.real_rights import asked_for, granted, refused
+from tests.integration.kubernetes.rights import wanted
 
 from peakgate.hooks.kubernetes.kueue.permissions import PERMISSIONS
 
@@ -175,8 +176,7 @@ def test_its_account_may_do_what_it_does_and_nothing_else(here: Cluster, tmp_pat
     (container,) = here.api.must("GET", "/apis/apps/v1/namespaces/peakgate/deployments/peakgate-kueue")["spec"]["template"]["spec"][
         "containers"
     ]
-    rows = [row for row in PERMISSIONS if not row.option or row.option in container["args"]]
-    want = {(row.group, row.resource, verb, row.is_named) for row in rows for verb in row.verbs}
+    want = wanted(PERMISSIONS, *container["args"])
     queued(here, "rights", SMALL)
     assert decided(here, "rights")["state"] == "Ready"
     assert refused(here, "peakgate-kueue") == []
