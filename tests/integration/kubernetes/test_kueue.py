@@ -16,7 +16,8 @@ from urllib.request import urlopen
 import pytest
 from kubernetes.client import ApiClient, Configuration
 from tests.integration.cli import PEAKGATE, peakgate
-from tests.integration.kubernetes.api_server import KUEUE, LEASES, ApiServer, serving
+from tests.integration.kubernetes.api_server import KUEUE, LEASES, ApiServer
+from tests.integration.kubernetes.api_server_http import serving
 from tests.integration.kubernetes.kueue_objects import LARGE, MIDDLE, SMALL, a_check, a_cluster, a_workload
 
 from peakgate.hooks.kubernetes.kueue.cluster import Cluster
