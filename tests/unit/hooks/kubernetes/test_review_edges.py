@@ -76,10 +76,6 @@ class Labelled(NoCluster):
 
     wish: str = ""
 
-    async def named_by(self, workload: Object) -> Sequence[Object]:
-        """Nothing."""
-        return await NoCluster.named_by(self, workload)
-
     async def modes_of(self, namespace: str) -> Sequence[str]:
         """The wish."""
         return [self.wish]
@@ -105,7 +101,7 @@ class WithRuntime(NoCluster):
         pod = {"spec": {"containers": [{"name": "node", "resources": {"limits": self.resources}}]}}
         jobs = [{"name": "node", "template": {"spec": {"template": pod}}}]
         runtime = {"kind": "ClusterTrainingRuntime", "apiVersion": "trainer.kubeflow.org/v1alpha1", "metadata": {"name": "torch"}}
-        return [*await NoCluster.named_by(self, workload), {**runtime, "spec": {"template": {"spec": {"replicatedJobs": jobs}}}}]
+        return [{**runtime, "spec": {"template": {"spec": {"replicatedJobs": jobs}}}}]
 
 
 @pytest.mark.parametrize(
