@@ -7,6 +7,7 @@ parts the second waits for the other side's delayed acknowledgement, forty milli
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -122,6 +123,11 @@ class Connection:
         self._writer.write(b"".join(parts))
         async with asyncio.timeout(WRITE_SECONDS):
             await self._writer.drain()
+
+    async def refuse(self, status: int) -> None:
+        """The last answer, where one can still be sent."""
+        with contextlib.suppress(h11.LocalProtocolError):
+            await self.answer(Response(status=status), is_last=True)
 
     def begins_anew(self) -> bool:
         """Whether a further request may come on this connection."""

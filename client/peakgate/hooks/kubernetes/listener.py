@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-
-import h11
 
 from peakgate.hooks.kubernetes.http_connection import WRITE_SECONDS, Connection, CutError, Request, Response
 
@@ -81,8 +78,7 @@ class _Connections:
                 request = await connection.request()
             except CutError as error:
                 if error.status:
-                    with contextlib.suppress(h11.LocalProtocolError):
-                        await connection.answer(Response(status=error.status), is_last=True)
+                    await connection.refuse(error.status)
                 raise
             if request is None:
                 return
