@@ -7,8 +7,8 @@ with names only.
 
 from __future__ import annotations
 
-from peakgate.hooks.kubernetes.mutating import templates_of
 from peakgate.hooks.kubernetes.objects import Object, mappings_at, text_at
+from peakgate.hooks.kubernetes.templates import templates_of
 from peakgate.v1.allocator_report import PREDICTION_VARIABLE
 
 UID_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid", "jobset.sigs.k8s.io/jobset-uid")

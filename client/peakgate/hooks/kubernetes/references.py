@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from peakgate.hooks.kubernetes.facts import CLAIM, CLAIM_TEMPLATE
-from peakgate.hooks.kubernetes.mutating import templates_of
 from peakgate.hooks.kubernetes.objects import Object, mapping_at, mappings_at, text_at
+from peakgate.hooks.kubernetes.templates import templates_of
 
 MOST_MAPS = MOST_CLAIMS = 8
 RUNTIMES = {"TrainingRuntime": "trainingruntimes", "ClusterTrainingRuntime": "clustertrainingruntimes"}
