@@ -178,6 +178,7 @@ def test_a_submit_host_that_warns_leaves_the_verdict_to_the_gate(
     assert is_refused(done)
     assert (done.stderr.count("peakgate: "), done.stderr.count("peakgate: refused")) == (want_lines, 1)
     assert "peakgate explain" in done.stderr
+    assert "cheapest change: --" in done.stderr
     done = submit(slurm, "sbatch", slurm.script(f"#SBATCH --gres=gpu:h100:1\n{HOST_FITS}"), env=host)
     assert (done.returncode, done.stderr.count("peakgate: ")) == (0, 1)
 
