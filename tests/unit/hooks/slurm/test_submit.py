@@ -273,8 +273,7 @@ def test_a_table_of_cards_that_is_none_is_told_and_holds_nobody_up(host: Host) -
     settings = {"PEAKGATE_SUBMIT_SETTINGS": str(host.folder / "submit.yaml")}
     done = host.call("sbatch", "--gres=gpu:1", host.script(f"#!/bin/bash\n{FITS}"), **settings)
     assert (done.status, len(done.lines)) == (7, 1)
-    assert done.lines[0].startswith("peakgate: not checked: /")
-    assert "cards.yaml: untyped is" in done.lines[0]
+    assert done.lines[0].startswith(f"peakgate: not checked: {str(host.folder)[:40]}")
 
 
 def test_an_own_option_that_is_none_is_an_error(host: Host) -> None:
