@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 OPTIONAL = {
     "torch": ("PEAKGATE_TEST_TORCH", "runs real PyTorch (tests/constraints.txt)"),
     "gpu": ("PEAKGATE_TEST_GPU", "needs an NVIDIA GPU"),
-    "apiserver": ("PEAKGATE_KUBE_APISERVER", "runs the kube-apiserver that the variable names, with Debian's etcd-server"),
+    "apiserver": (
+        "PEAKGATE_KUBE_APISERVER",
+        "runs the kube-apiserver that the variable names and the kube-controller-manager beside it, with Debian's etcd-server",
+    ),
     "slow": ("PEAKGATE_TEST_SLOW", "takes minutes (make soak)"),
 }
 
 # A shared machine stalls for longer than any deadline a law could have; the timeout of pytest still ends a hang.
-settings.register_profile("suite", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("suite", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", deadline=None, max_examples=3000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")  # --hypothesis-profile wins: its plugin loads later
 

@@ -13,7 +13,7 @@ from peakgate.readers.reading import Reading
 from peakgate.readers.registry import READERS
 from peakgate.readers.settings import Settings, read_settings
 from peakgate.readers.shell.script import is_script, launches_of_command, launches_of_script
-from peakgate.readers.stated import StatedReader
+from peakgate.readers.stated import StatedReader, is_broken
 
 UNKNOWN = "no reader knows this launch"
 NOTHING_STARTED, NO_COMMAND = "starts nothing", "an empty command"
@@ -74,6 +74,8 @@ def read_launch(launch: Launch) -> Reading:
             _take_own(launch, reading)
             warn_of_degrees(reading)
             return reading
+    if broken := next(filter(is_broken, launch.own.warnings), ""):
+        raise UnreadableError(broken)
     what = launch.path or launch.config_file or NO_COMMAND
     names = ", ".join(reader.name for reader in READERS)
     raise UnreadableError(f"{UNKNOWN}: {what} is none of {names}")

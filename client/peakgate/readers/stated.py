@@ -40,6 +40,11 @@ NO_YAML, NO_DOCUMENT = "is no YAML that can be read", "is no job document"
 """What a warning says of a document that was meant and states nothing."""
 
 
+def is_broken(warning: str) -> bool:
+    """Whether it is one of those: somebody wrote a job document, and nothing of it counts."""
+    return NO_YAML in warning or NO_DOCUMENT in warning
+
+
 def state_document(text: str, place: Place, reading: Reading) -> None:
     """States every field of a job document that stands as text in one place; one that is none is a warning, and says nothing."""
     try:

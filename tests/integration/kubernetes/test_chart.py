@@ -52,6 +52,16 @@ def test_nothing_of_an_operator_without_the_operator() -> None:
     }
 
 
+def test_alerts_link_to_the_runbook_of_the_site() -> None:
+    """Where the value says that it can be read; without it they name the file."""
+    for options, want in (((), "docs/runbook.md"), (("--set=monitoring.runbook=https://wiki.example/gpu",), "https://wiki.example/gpu")):
+        alerts = named(rendered("production", *options), "PrometheusRule", "peakgate-alerting")["spec"]["groups"]
+        links = [rule["annotations"]["runbook_url"] for group in alerts for rule in group["rules"]]
+        assert len(links) > 10
+        assert {link.partition("#")[0] for link in links} == {want}
+        assert all(link.partition("#")[2].startswith("peakgate") for link in links)
+
+
 def test_an_old_cluster_is_refused() -> None:
     """Before 1.30 the webhook's match conditions are not stable."""
     done = template("--kube-version=1.29.0")

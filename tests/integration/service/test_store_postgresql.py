@@ -89,6 +89,15 @@ def test_a_statement_that_takes_too_long_is_ended(database: Database) -> None:
     engine.dispose()
 
 
+@directly
+def test_a_store_that_is_closed_under_a_thread_leaves_no_connection(database: Database) -> None:
+    """A thread that is in the database cannot be stopped: what it holds is closed when it is done."""
+    sessions = Sessions(open_engine(database.url))
+    with sessions.reading():
+        sessions.close()
+    assert database.rows("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()") == [(0,)]
+
+
 END_ALL = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 

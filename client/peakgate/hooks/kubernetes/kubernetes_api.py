@@ -151,9 +151,9 @@ class WebhookConfigurations:
     calls: Any
     name: str
 
-    def announce(self, authority: bytes) -> None:
-        """Patches what has another one. Raises StoreError."""
-        wanted = base64.b64encode(authority).decode()
+    def announce(self, authority: bytes) -> bool:
+        """Patches what has another one; whether anything was there. Raises StoreError."""
+        wanted, is_there = base64.b64encode(authority).decode(), False
         for resource in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
             path = f"/apis/admissionregistration.k8s.io/v1/{resource}/{self.name}"
             try:
@@ -170,6 +170,8 @@ class WebhookConfigurations:
                     lambda path=path, patch=patch: call(self.calls, "PATCH", path, patch),  # type: ignore[misc]
                     f"{resource}/{self.name} cannot be patched",
                 )
+            is_there = True
+        return is_there
 
 
 class _AbsentError(StoreError):

@@ -197,7 +197,7 @@ def _own_certificates(options: WebhookOptions, scratch: Path) -> OwnCertificates
         return None
     folder = options.certificates if options.certificates is not None and not options.secret else scratch / "tls"
     store: Store = FolderStore(folder)
-    announce: Callable[[bytes], None] = lambda _: None  # noqa: E731 - a default beside the other
+    announce: Callable[[bytes], bool] = lambda _: True  # noqa: E731 - a default beside the other
     if options.secret or options.configuration:
         from peakgate.hooks.kubernetes.kubernetes_api import NoClusterError, SecretStore, WebhookConfigurations, connected
 
@@ -211,7 +211,7 @@ def _own_certificates(options: WebhookOptions, scratch: Path) -> OwnCertificates
         if options.configuration:
             announce = WebhookConfigurations(calls, options.configuration).announce
     own = OwnCertificates(store=store, folder=folder, hosts=options.own_hosts, tell=tell, announce=announce)
-    own.ensure()
+    own.begin()
     return own
 
 

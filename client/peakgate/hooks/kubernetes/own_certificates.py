@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,8 +19,13 @@ from peakgate.hooks.kubernetes.certificates import CERTIFICATE, KEY
 from peakgate.hooks.kubernetes.issuing import Pair, is_due, make_authority, make_leaf, signed_by
 
 AUTHORITY_CERTIFICATE, AUTHORITY_KEY = "ca.crt", "ca.key"
-CHECK_SECONDS, RETRY_SECONDS = 60.0, 15.0
-"""A configuration that was made anew, as after it was deleted to get out of the way, has no authority until it is looked at."""
+CHECK_SECONDS, RETRY_SECONDS, ABSENT_SECONDS = 15.0, 15.0, 2.0
+"""A configuration that was made anew, as after it was deleted to get out of the way, has no authority until it is looked at: while there
+is none it is looked for more often."""
+
+FIRST_TRIES = 10
+"""Installers make the configuration last, and then wait for the webhook: so that one waits for the configuration before it is ready, and
+the first job is not admitted in silence. Not for ever, for somebody may have taken the configuration away on purpose."""
 
 MOST_TRIES = 5
 
@@ -42,8 +48,8 @@ class Store(Protocol):
         """Replaces what was last read. Raises ConflictError and StoreError."""
 
 
-Announce = Callable[[bytes], None]
-"""Tells the API server the authority's certificate. Raises StoreError."""
+Announce = Callable[[bytes], bool]
+"""Tells the API server the authority's certificate; False: it has no configuration that could be told. Raises StoreError."""
 
 
 @dataclass(kw_only=True)
@@ -54,11 +60,20 @@ class OwnCertificates:
     folder: Path
     hosts: Sequence[str]
     tell: Callable[[str, str], None]
-    announce: Announce = lambda _: None
+    announce: Announce = lambda _: True
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    sleep: Callable[[float], None] = time.sleep
 
-    def ensure(self) -> None:
-        """Reads or makes them, puts them into the folder, tells the API server. Raises StoreError."""
+    def begin(self) -> None:
+        """Before reviews come: the first time, with some patience for a configuration to come. Raises StoreError."""
+        for _ in range(FIRST_TRIES):
+            if self.ensure():
+                return
+            self.sleep(ABSENT_SECONDS)
+        self.tell("warning", "there is no webhook configuration to tell the certificate's authority: nobody is asked yet")
+
+    def ensure(self) -> bool:
+        """Reads or makes them, puts them into the folder, tells the API server; whether there was anything to tell. Raises StoreError."""
         for _ in range(MOST_TRIES):
             content = self.store.read()
             renewed = self._renewed(content)
@@ -69,18 +84,17 @@ class OwnCertificates:
                     continue
                 self.tell("info", "a certificate was made")
             _put(self.folder, renewed)
-            self.announce(renewed[AUTHORITY_CERTIFICATE])
-            return
+            return self.announce(renewed[AUTHORITY_CERTIFICATE])
         raise StoreError("certificates are written by others again and again")
 
     async def keep(self) -> None:
-        """Checks once a minute, for ever; a fault is said and tried again soon."""
-        pause = CHECK_SECONDS
+        """Checks four times a minute, for ever, and sooner the first time: of two configurations the second may just come. A fault is said
+        and tried again soon."""
+        pause = ABSENT_SECONDS
         while True:
             await asyncio.sleep(pause)
             try:
-                await asyncio.to_thread(self.ensure)
-                pause = CHECK_SECONDS
+                pause = CHECK_SECONDS if await asyncio.to_thread(self.ensure) else ABSENT_SECONDS
             except StoreError as error:
                 self.tell("error", str(error))
                 pause = RETRY_SECONDS

@@ -22,7 +22,7 @@ from peakgate.readers.place import Place
 from peakgate.readers.read import NO_COMMAND, NOTHING_STARTED, UNKNOWN, UnreadableError, read_file
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_yaml
-from peakgate.readers.stated import NO_DOCUMENT, NO_YAML
+from peakgate.readers.stated import is_broken
 from peakgate.v1.document import DocumentError, parse_job
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -121,7 +121,7 @@ def _parsed(reading: Reading, launch: LaunchText, pods: Sequence[Pods], label: s
     is_partial = reading.may_not_run or any(each.endswith((NOT_READ, RUNTIME_UNKNOWN)) for each in reading.warnings)
     document = reading.document()
     found = Read(pods=pods, sources=sources, is_partial=is_partial)
-    if broken := next((each for each in reading.warnings if NO_YAML in each or NO_DOCUMENT in each), ""):
+    if broken := next(filter(is_broken, reading.warnings), ""):
         return replace(found, problem=broken[:MOST_PROBLEM])
     for path in MODEL_PATHS:
         if isinstance(document.get(path), str):

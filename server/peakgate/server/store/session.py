@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, Engine, Table
+from sqlalchemy import Connection, Engine, Table, event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from peakgate.server.errors import PeakgateError
 from peakgate.server.store.bulk import Insert
@@ -38,7 +39,8 @@ class Sessions:
             yield connection
 
     def close(self) -> None:
-        """Closes the pool."""
+        """Closes the pool, and each connection that a thread still holds when it gives it back."""
+        event.listen(self._engine.pool, "checkin", _close)
         self._engine.dispose()
 
     @contextmanager
@@ -49,6 +51,11 @@ class Sessions:
         except self._failures as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
             raise PeakgateError("STORE_UNAVAILABLE", f"the database is away: {cause}", hint="try again") from error
+
+
+def _close(connection: object, entry: ConnectionPoolEntry) -> None:
+    if connection is not None:
+        entry.close()
 
 
 def insert_for(connection: Connection, table: Table) -> Insert:

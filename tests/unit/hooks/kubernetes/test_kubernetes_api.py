@@ -65,10 +65,12 @@ def test_certificates_are_kept_in_the_secret_and_announced(double: ApiDouble, tm
 
 
 def test_a_configuration_that_is_not_there_is_left_out(double: ApiDouble, tmp_path: Path) -> None:
-    """Without a mutating webhook, or before the configuration is installed."""
+    """Without a mutating webhook; without any it says that nobody was told."""
     del double.objects[MUTATING]
-    own(double, tmp_path).ensure()
+    assert own(double, tmp_path).ensure()
     assert double.objects[VALIDATING]["webhooks"][0]["clientConfig"]["caBundle"]
+    del double.objects[VALIDATING]
+    assert not own(double, tmp_path).ensure()
 
 
 def test_who_writes_late_is_told(double: ApiDouble) -> None:
