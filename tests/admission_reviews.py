@@ -7,12 +7,13 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from tests.contract.sources import ROOT
 
-RECORDED = sorted((ROOT / "tests/golden/admission_reviews").glob("*.json"))
+RECORDED = {path.stem: path.read_bytes() for path in sorted((ROOT / "tests/golden/admission_reviews").glob("*.json"))}
+"""Bodies that a real API server sent."""
+
 H100, T4 = "NVIDIA-H100-80GB-HBM3", "Tesla-T4"
 SPEC = "peakgate.io/spec"
 FITS: Mapping[str, Any] = {"model": {"preset": "gpt2"}, "batch": {"micro_batch_size": 1, "sequence_length": 512}}
@@ -178,7 +179,7 @@ OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": str(uuid.u
 
 def cases() -> list[Case]:
     """All of them."""
-    return [*_by_kind(), *_by_mode(), *_by_source(), *_by_wish(), *_not_ours()]
+    return [*_by_kind(), *_by_mode(), *_by_launch(), *_by_own_words(), *_by_fault(), *_by_selection(), *_by_wish(), *_not_ours()]
 
 
 def _by_kind() -> Iterator[Case]:
@@ -218,38 +219,17 @@ def _by_mode() -> Iterator[Case]:
         yield Case(name=f"label {mode} in warn", review=a_review(labelled), outcome=outcome, verdict="reject", says=says)
 
 
-def _by_source() -> Iterator[Case]:
+def launching(*command: str, product: str = T4, stated: str | None = None) -> dict[str, Any]:
+    """A job whose pod runs a command; `stated`: what its annotation says beside that."""
+    annotations = {} if stated is None else {SPEC: stated}
+    return a_workload(template=a_template(product=product, annotations=annotations, container=a_container(command=command)))
+
+
+def _by_launch() -> Iterator[Case]:
     enforced = MODES["enforce"]
-    argv = a_workload(template=a_template(container=a_container(command=TRAIN.split())))
+    argv, shell = launching(*TRAIN.split(), product=H100), launching("bash", "-c", TRAIN, product=H100)
     yield Case(name="argv fits", review=a_review(argv), outcome="allowed", verdict="admit")
-    shell = a_workload(template=a_template(container=a_container(command=["bash", "-c", TRAIN])))
     yield Case(name="argv in a shell", review=a_review(shell), outcome="allowed", verdict="admit")
-    env = a_workload(template=a_template(product=T4, container=a_container(env={"PEAKGATE_SPEC": json.dumps(TOO_LARGE)})))
-    yield Case(name="env states", review=a_review(env, namespace=enforced), outcome="denied", verdict="reject", says="too few")
-    on_workload = a_workload(template=a_template(product=T4), metadata={"annotations": {SPEC: json.dumps(TOO_LARGE)}})
-    yield Case(
-        name="workload states",
-        review=a_review(on_workload, namespace=enforced),
-        outcome="denied",
-        verdict="reject",
-        says="to try it: annotate peakgate.io/try=REASON; more: peakgate explain",
-    )
-    nearer = stating("Job", FITS, metadata={"annotations": {SPEC: json.dumps(TOO_LARGE)}})
-    yield Case(name="the pods' word is nearer", review=a_review(nearer, namespace=enforced), outcome="allowed", verdict="admit")
-    field = {"peakgate.io/model.preset": "gpt2", "peakgate.io/batch.micro_batch_size": "1", "peakgate.io/batch.sequence_length": "512"}
-    yield Case(
-        name="a field an annotation",
-        review=a_review(a_workload(template=a_template(annotations=field))),
-        outcome="allowed",
-        verdict="admit",
-    )
-    labels = a_workload(metadata={"labels": field})
-    yield Case(name="a field a label", review=a_review(labels), outcome="allowed", verdict="admit")
-    broken = a_workload(template=a_template(annotations={SPEC: "{model: ["}))
-    yield Case(name="a spec that is none", review=a_review(broken, namespace=enforced), outcome="unread", says=SPEC)
-    for name, text in {"no YAML": "{model: [", "no mapping": "[1, 2]"}.items():
-        meant = a_workload(template=a_template(product=T4, annotations={SPEC: text}, container=a_container(command=LARGE.split())))
-        yield Case(name=f"a launch beside a spec that is {name}", review=a_review(meant, namespace=enforced), outcome="unread", says=SPEC)
     branches = {
         "if": f"if [ -f /data/small ]; then {LARGE}; else {TRAIN}; fi",
         "if without else": f"if [ -f /data/large ]; then {LARGE}; fi; {TRAIN}",
@@ -258,16 +238,37 @@ def _by_source() -> Iterator[Case]:
         "what runs when it fails, by if": f"if ! {LARGE}; then {TRAIN}; fi",
     }
     for name, script in branches.items():
-        branched = a_workload(template=a_template(product=T4, container=a_container(command=["bash", "-c", script])))
-        review = a_review(branched, namespace=enforced)
+        review = a_review(launching("bash", "-c", script), namespace=enforced)
         yield Case(name=f"a branch of {name}", review=review, outcome="would_deny", verdict="reject", says="a part of the launch")
-    for script in (f"{LARGE} || exit 1", f"{LARGE} || {LARGE}", f"until {LARGE}; do sleep 5; done"):
-        surely = a_workload(template=a_template(product=T4, container=a_container(command=["bash", "-c", script])))
-        name = script.replace(LARGE, "it")
-        yield Case(name=name, review=a_review(surely, namespace=enforced), outcome="denied", verdict="reject", says="too few")
-    both = a_workload(template=a_template(product=T4, container=a_container(command=["bash", "-c", f"cd /work && {LARGE} && {TRAIN}"])))
-    yield Case(name="one after another", review=a_review(both, namespace=enforced), outcome="denied", verdict="reject", says="too few")
-    empty = a_workload(template=a_template(product=T4, annotations={SPEC: ""}, container=a_container(command=LARGE.split())))
+    for script in (f"{LARGE} || exit 1", f"{LARGE} || {LARGE}", f"until {LARGE}; do sleep 5; done", f"cd /work && {LARGE} && {TRAIN}"):
+        review = a_review(launching("bash", "-c", script), namespace=enforced)
+        name = script.replace(LARGE, "it").replace(TRAIN, "another")
+        yield Case(name=name, review=review, outcome="denied", verdict="reject", says="too few")
+
+
+def _by_own_words() -> Iterator[Case]:
+    enforced = MODES["enforce"]
+    env = a_workload(template=a_template(product=T4, container=a_container(env={"PEAKGATE_SPEC": json.dumps(TOO_LARGE)})))
+    yield Case(name="env states", review=a_review(env, namespace=enforced), outcome="denied", verdict="reject", says="too few")
+    own = a_workload(template=a_template(product=T4), metadata={"annotations": {SPEC: json.dumps(TOO_LARGE)}})
+    says = "to try it: annotate peakgate.io/try=REASON; more: peakgate explain"
+    yield Case(name="workload states", review=a_review(own, namespace=enforced), outcome="denied", verdict="reject", says=says)
+    nearer = stating("Job", FITS, metadata={"annotations": {SPEC: json.dumps(TOO_LARGE)}})
+    yield Case(name="the pods' word is nearer", review=a_review(nearer, namespace=enforced), outcome="allowed", verdict="admit")
+    field = {"peakgate.io/model.preset": "gpt2", "peakgate.io/batch.micro_batch_size": "1", "peakgate.io/batch.sequence_length": "512"}
+    annotated, labelled = a_workload(template=a_template(annotations=field)), a_workload(metadata={"labels": field})
+    yield Case(name="a field an annotation", review=a_review(annotated), outcome="allowed", verdict="admit")
+    yield Case(name="a field a label", review=a_review(labelled), outcome="allowed", verdict="admit")
+
+
+def _by_fault() -> Iterator[Case]:
+    enforced = MODES["enforce"]
+    broken = a_workload(template=a_template(annotations={SPEC: "{model: ["}))
+    yield Case(name="a spec that is none", review=a_review(broken, namespace=enforced), outcome="unread", says=SPEC)
+    for name, text in {"no YAML": "{model: [", "no mapping": "[1, 2]"}.items():
+        meant = launching(*LARGE.split(), stated=text)
+        yield Case(name=f"a launch beside a spec that is {name}", review=a_review(meant, namespace=enforced), outcome="unread", says=SPEC)
+    empty = launching(*LARGE.split(), stated="")
     yield Case(name="an empty spec", review=a_review(empty, namespace=enforced), outcome="denied", verdict="reject", says="too few")
     unknown = stating("Job", {"model": {"preset": "no-such-model"}, "batch": {"micro_batch_size": 1, "sequence_length": 8}})
     yield Case(name="an unknown model", review=a_review(unknown, namespace=enforced), outcome="unread", says="no-such-model")
@@ -275,13 +276,16 @@ def _by_source() -> Iterator[Case]:
     yield Case(name="a wrong field", review=a_review(wrong, namespace=enforced), outcome="unread", says="micro_batch_size")
     path = stating("Job", {"model": {"hf_config": "/etc/passwd"}, "batch": {"micro_batch_size": 1, "sequence_length": 8}})
     yield Case(name="a path is not opened", review=a_review(path, namespace=enforced), outcome="unread", says="names a file")
+
+
+def _by_selection() -> Iterator[Case]:
+    enforced = MODES["enforce"]
     nameless = stating("Job", TOO_LARGE, product="")
     yield Case(name="no GPU is named", review=a_review(nameless, namespace=enforced), outcome="allowed", verdict="undecided", says="judged")
-    either = stating("Job", TOO_LARGE, product="")
+    large = {**TOO_LARGE, "batch": {"micro_batch_size": 1, "sequence_length": 1024}, "precision": {"recipe": "bf16"}}
+    either = stating("Job", large, product="")
     values = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-H200", T4]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [values]}]}
-    large = {**TOO_LARGE, "batch": {"micro_batch_size": 1, "sequence_length": 1024}, "precision": {"recipe": "bf16"}}
-    either["spec"]["template"]["metadata"]["annotations"][SPEC] = json.dumps(large)
     either["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     yield Case(name="fits on one of two", review=a_review(either, namespace=enforced), outcome="allowed", verdict="undecided", says="pick")
 
@@ -355,8 +359,3 @@ def with_new_uids(case: Case) -> Case:
     review = json.loads(case.body)
     review["request"]["object"]["metadata"]["uid"] = review["request"]["uid"] = str(uuid.uuid4())
     return replace(case, review=review)
-
-
-def recorded(path: Path) -> bytes:
-    """A recorded body."""
-    return path.read_bytes()

@@ -28,7 +28,7 @@ OPTIONAL = {
 }
 
 # A shared machine stalls for longer than any deadline a law could have; the timeout of pytest still ends a hang.
-settings.register_profile("suite", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("suite", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", deadline=None, max_examples=3000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")  # --hypothesis-profile wins: its plugin loads later
 

@@ -40,7 +40,7 @@ RELEASE = NAMESPACE = "peakgate"
 HEADER = "# Made from the chart by deploy/helm/generate.py; change the chart.\n"
 # What only Helm looks at.
 OWN_TO_HELM = re.compile(r"^ +(helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n", re.MULTILINE)
-VALUE = re.compile(r"^(?P<indent> *)(?P<name>[A-Za-z]+):(?: (?P<default>.+))?$")
+VALUE = re.compile(r"^(?P<indent> *)(?P<name>\w+):(?: (?P<default>.+))?$")
 SOURCE = re.compile(r"\A# Source: peakgate/templates/(\S+)\n")
 
 
@@ -67,19 +67,17 @@ def rendered(folder: str, values: dict[str, str]) -> str:
 
 
 def value_rows(text: str) -> Iterator[tuple[str, str, str]]:
-    """(name, default, meaning) of every value; the meaning is the comment above it, or above what it is part of."""
+    """(name, default, meaning) of every value; the meaning is the comment above it, that above a group that of its first."""
     above: list[str] = []
     comment = ""
-    meanings: dict[str, str] = {}
     for line in text.splitlines():
         if line.lstrip().startswith("#"):
             comment = f"{comment} {line.lstrip(' #')}".strip()
         elif found := VALUE.match(line):
             above = [*above[: len(found["indent"]) // 2], found["name"]]
-            name = ".".join(above)
-            meanings[name], comment = comment or meanings.get(".".join(above[:-1]), ""), ""
             if found["default"]:
-                yield name, found["default"], meanings[name]
+                yield ".".join(above), found["default"], comment
+                comment = ""
         else:
             comment = ""
 

@@ -362,7 +362,13 @@ end
 -- For slurm_job_submit: slurm.SUCCESS, or the code of a refusal whose reason was told to the user.
 function peakgate.submit(job_desc, part_list, uid)
   return guarded(function(default)
-    if not asks_for_gpus(job_desc) then return slurm.SUCCESS end
+    if not asks_for_gpus(job_desc) then
+      if job_desc.het_job_offset == 0 then -- a later component may ask for some, and comes without a script
+        drop_inherited(job_desc)
+        brought(job_desc, uid)
+      end
+      return slurm.SUCCESS
+    end
     drop_inherited(job_desc)
     return judged("submit", job_desc, nil, default, uid, peakgate.settings)
   end, job_desc, nil, part_list, uid)

@@ -24,8 +24,8 @@ def written(suggestion: Suggestion, launch: LaunchText) -> Written:
 
 
 def changes_of(suggestion: Suggestion) -> dict[str, Scalar]:
-    """The fields that the suggestion changes, as a launch would have their values."""
-    return {path: cast("Scalar", _whole(plain_value(value))) for path, value in suggestion.changes.items()}
+    """The fields that the suggestion changes, as a launch would have their values, in the order of their names: a map has none."""
+    return {path: cast("Scalar", _whole(plain_value(suggestion.changes[path]))) for path in sorted(suggestion.changes)}
 
 
 def _whole(value: object) -> object:

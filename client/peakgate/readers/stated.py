@@ -51,7 +51,7 @@ def state_document(text: str, place: Place, reading: Reading) -> None:
         read_yaml(text, place.file)  # refuses what unfolds without end
         document = plain_yaml(text)
     except (FileError, yaml.YAMLError, ValueError, RecursionError, AttributeError, TypeError) as error:
-        reading.warnings.append(f"{place.key} {NO_YAML} ({place}): {type(error).__name__}")
+        reading.warnings.append(f"{place.key} {NO_YAML} ({place}): {error if isinstance(error, FileError) else type(error).__name__}")
         return
     if document is None:  # empty
         return

@@ -62,6 +62,7 @@ class Regression:
             m[1] * t[0] + m[3] * t[1] + m[4] * t[2],
             m[2] * t[0] + m[4] * t[1] + m[5] * t[2],
         )
+        self.theta = solve(self._m, self._v)  # again, for what a restart makes of the state to be the same to the last bit
 
     def state(self) -> list[float]:
         """The nine numbers that `Regression(m=…[:6], v=…[6:])` takes."""

@@ -25,10 +25,11 @@ BUCKET = 0
 
 @dataclass(slots=True)
 class Known:
-    """A version in the table; `row` is the newest that stated it."""
+    """A version in the table; `row` is the newest that stated it, `user` whose alone it is, empty when it is everybody's."""
 
     number: int
     row: int
+    user: str = ""
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ class Versions:
         self._rows += 1
         known = self._known.get(version)
         if known is not None:
-            known.row = self._rows
+            known.row, known.user = self._rows, known.user if known.user == user else ""
             return known.number
         return self._wait(version, user) if version else BUCKET
 
@@ -78,25 +79,28 @@ class Versions:
             self._candidates[version] = Candidate(user, 1, self._rows)
             return BUCKET
         candidate.rows, candidate.row = candidate.rows + 1, self._rows
-        is_everybodys = not user or user != candidate.user or candidate.rows >= OWN_ROWS
-        if not (is_everybodys and self._make_room()):
+        owner = user if user == candidate.user else ""
+        if (owner and candidate.rows < OWN_ROWS) or not self._make_room(owner):
             return BUCKET
         del self._candidates[version]
-        return self._number(version)
+        return self._number(version, owner)
 
-    def _number(self, version: str) -> int:
+    def _number(self, version: str, owner: str = "") -> int:
         self._newest += 1
-        self._known[version] = Known(self._newest, self._rows)
+        self._known[version] = Known(self._newest, self._rows, owner)
         return self._newest
 
-    def _make_room(self) -> bool:
-        """Whether another version can be known: the one that was not seen for longest gives way, when that is long ago."""
+    def _make_room(self, owner: str) -> bool:
+        """Whether a version can be known: the one that was not seen for longest gives way when that is long ago, or, to one that is
+        everybody's, the same of those that are one user's alone."""
         if len(self._known) < NAMES:
             return True
-        oldest = min(self._known, key=lambda name: (self._known[name].row, name))
-        if self._rows - self._known[oldest].row < KEPT_ROWS:
+        names = sorted(self._known, key=lambda name: (self._known[name].row, name))
+        is_long_ago = self._rows - self._known[names[0]].row >= KEPT_ROWS
+        gives_way = names[0] if is_long_ago else next((name for name in names if self._known[name].user and not owner), None)
+        if gives_way is None:
             return False
-        del self._known[oldest]
+        del self._known[gives_way]
         return True
 
     def _make_room_for_a_candidate(self) -> None:
@@ -122,8 +126,8 @@ class Versions:
             raise TypeError("the versions have two counts and two lists")
         versions = cls()
         versions._rows, versions._newest = rows, newest
-        for name, number, row in known:
-            versions._known[str(name)] = Known(int(number), int(row))
+        for name, number, row, user in known:
+            versions._known[str(name)] = Known(int(number), int(row), str(user))
         for name, user, count, row in waiting:
             versions._candidates[str(name)] = Candidate(str(user), int(count), int(row))
         return versions

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.kubernetes.real_cluster import Cluster
+from tests.integration.kubernetes.rights import Right
 
-Right = tuple[str, str, str, bool]
 REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "peakgate"}}
 REVIEWS = "selfsubjectrulesreviews"
 FORBIDDEN = 403

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 from tests.integration.kubernetes.charts import VALUE_SETS, Manifest, named, rendered
 from tests.integration.kubernetes.pods import of_kind
+from tests.integration.kubernetes.rights import Right, wanted
 from tests.integration.kubernetes.rules_admission import PATHS
 
 from peakgate.hooks.kubernetes.kueue.checks import CONTROLLER, CheckMode, check_of
 from peakgate.hooks.kubernetes.kueue.permissions import PERMISSIONS as KUEUE_PERMISSIONS
 from peakgate.hooks.kubernetes.permissions import CERTIFICATES, NODES, PERMISSIONS, READS
 from peakgate.hooks.kubernetes.routes import MUTATE, VALIDATE
-from peakgate.hooks.kubernetes.rules import Mode, read_rules
+from peakgate.hooks.kubernetes.rules import Mode, Rules
 from peakgate.hooks.kubernetes.workloads import KINDS
+from peakgate.hooks.rules_file import read_rules
 
-Right = tuple[str, str, str, bool]
 CONFIGMAPS = ("", "configmaps", "get", False)
 
 
@@ -29,7 +30,6 @@ def rights(objects: Sequence[Manifest], component: str) -> set[Right]:
     return {
         (group, resource, verb, "resourceNames" in rule)
         for role in roles
-        if role["metadata"]["labels"]["app.kubernetes.io/component"] == component
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -37,26 +37,15 @@ def rights(objects: Sequence[Manifest], component: str) -> set[Right]:
     }
 
 
-def asked(*parts: str) -> set[Right]:
-    """The same of what the code says that it asks for."""
-    return {(row.group, row.resource, verb, row.named) for row in PERMISSIONS if row.part in parts for verb in row.verbs}
-
-
 def test_the_webhook_may_do_what_its_code_does_and_nothing_else() -> None:
     """With everything on; each value that takes a need away takes its rights away."""
     everything = rendered("kueue")
-    assert rights(everything, "webhook") == asked(READS, NODES, CERTIFICATES)
-    assert rights(rendered("warn-one-namespace"), "webhook") == asked(READS, NODES, CERTIFICATES) - {CONFIGMAPS}
-    assert rights(rendered("production"), "webhook") == asked(READS, NODES) - {CONFIGMAPS}
-    assert rights(rendered("production", "--set=webhook.readCluster=false"), "webhook") == asked(NODES)
+    assert rights(everything, "webhook") == wanted(PERMISSIONS, READS, NODES, CERTIFICATES)
+    assert rights(rendered("warn-one-namespace"), "webhook") == wanted(PERMISSIONS, READS, NODES, CERTIFICATES) - {CONFIGMAPS}
+    assert rights(rendered("production"), "webhook") == wanted(PERMISSIONS, READS, NODES) - {CONFIGMAPS}
+    assert rights(rendered("production", "--set=webhook.readCluster=false"), "webhook") == wanted(PERMISSIONS, NODES)
     silent = rendered("production", "--set=webhook.readCluster=false", "--set=webhook.nodes=false")
     assert rights(silent, "webhook") == set()
-
-
-def asked_by_the_controller(options: Sequence[str]) -> set[Right]:
-    """What the controller's code says that it asks for with these options."""
-    rows = [row for row in KUEUE_PERMISSIONS if not row.option or row.option in options]
-    return {(row.group, row.resource, verb, row.is_named) for row in rows for verb in row.verbs}
 
 
 @pytest.mark.parametrize("options", [(), ("--set=kueue.claims=false",), ("--set=kueue.nodes=false", "--set=kueue.claims=false")])
@@ -64,7 +53,7 @@ def test_the_controller_may_do_what_its_code_does_and_nothing_else(options: tupl
     """Each option comes with its rights and goes with them."""
     objects = rendered("kueue", *options)
     (container,) = named(objects, "Deployment", "peakgate-kueue")["spec"]["template"]["spec"]["containers"]
-    assert rights(objects, "kueue") == asked_by_the_controller(container["args"])
+    assert rights(objects, "kueue") == wanted(KUEUE_PERMISSIONS, *container["args"])
 
 
 def test_the_lease_is_the_one_that_the_controller_asks_for() -> None:
@@ -113,7 +102,7 @@ def test_the_rules_are_a_file_that_the_webhook_reads(values: str, tmp_path: Path
     """The ConfigMap's file has no fault, and its mode is the value's."""
     path = tmp_path / "rules.yaml"
     path.write_text(named(rendered(values), "ConfigMap", "peakgate-webhook")["data"]["rules.yaml"])
-    rules = read_rules(path)
+    rules = read_rules(path, Rules)
     assert rules.mode is (Mode.enforce if values == "kueue" else Mode.warn)
     if values == "kueue":
         assert rules.mode_of("notebooks-1") is Mode.off
@@ -126,7 +115,7 @@ def test_a_bare_off_is_off(tmp_path: Path) -> None:
     values.write_text("mode: off\nwebhook: {rules: {namespaces: [{names: [a], mode: off}]}}\nkueue: {enabled: true, mode: off}\n")
     objects = rendered("", f"--values={values}")
     rules.write_text(named(objects, "ConfigMap", "peakgate-webhook")["data"]["rules.yaml"])
-    assert (read_rules(rules).mode, read_rules(rules).mode_of("a")) == (Mode.off, Mode.off)
+    assert (read_rules(rules, Rules).mode, read_rules(rules, Rules).mode_of("a")) == (Mode.off, Mode.off)
     check = check_of(named(objects, "AdmissionCheck", "peakgate"), CheckMode.warn)
     assert check is not None
     assert check.mode is CheckMode.off

@@ -5,6 +5,7 @@ Only addresses and folders are this machine's; the certificate is made in a fold
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import ssl
@@ -12,7 +13,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,18 +52,18 @@ def container_of(component: str) -> Any:
     return found
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    """Server and webhook, both ready by their readiness probes."""
-    folder = tmp_path_factory.mktemp("installed")
-    ports = {port: free_port() for port in (50551, 9551, 9443, 9554)}
-    (folder / "rules.yaml").write_text(named(rendered(VALUES), "ConfigMap", "peakgate-webhook")["data"]["rules.yaml"])
-    settings = {each["name"]: each["value"] for each in container_of("server")["env"]} | {
+def server_settings(folder: Path, ports: Mapping[int, int]) -> dict[str, str]:
+    """The manifest's variables, with ports and a folder of this machine."""
+    return {each["name"]: each["value"] for each in container_of("server")["env"]} | {
         "PEAKGATE_HOST": "127.0.0.1",
         "PEAKGATE_GRPC_PORT": str(ports[50551]),
         "PEAKGATE_HTTP_PORT": str(ports[9551]),
         "PEAKGATE_DATABASE_URL": f"sqlite:///{folder}/peakgate.sqlite3",
     }
+
+
+def webhook_command(folder: Path, ports: Mapping[int, int]) -> list[str]:
+    """The manifest's, with ports and folders of this machine and without what needs a cluster."""
     here = {
         "--listen": f"127.0.0.1:{ports[9443]}",
         "--metrics-port": str(ports[9554]),
@@ -75,25 +76,28 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     names = [word.partition("=")[0] for word in told]
     assert set(here) <= set(names)
     webhook = [f"{name}={here[name]}" if name in here else word for name, word in zip(names, told, strict=True)]
+    return [*webhook, "--no-beside", f"--cert-dir={folder}/certificates"]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """Server and webhook, both ready by their readiness probes."""
+    folder = tmp_path_factory.mktemp("installed")
+    ports = {port: free_port() for port in (50551, 9551, 9443, 9554)}
+    (folder / "rules.yaml").write_text(named(rendered(VALUES), "ConfigMap", "peakgate-webhook")["data"]["rules.yaml"])
     found = Installed(ports=ports, authority=folder / "certificates/ca.crt")
-    commands = (container_of("server")["args"], [*webhook, "--no-beside", f"--cert-dir={folder}/certificates"])
-    log = (folder / "log").open("wb")
-    running = []
-    try:
-        for command, port in zip(commands, (9551, 9554), strict=True):
-            running.append(subprocess.Popen([PEAKGATE, *command], env=environment(**settings), stdout=log, stderr=log))
+    commands = {9551: container_of("server")["args"], 9554: webhook_command(folder, ports)}
+    variables = environment(**server_settings(folder, ports))
+    with (folder / "log").open("wb") as log, contextlib.ExitStack() as running:
+        for port, command in commands.items():
+            process = running.enter_context(subprocess.Popen([PEAKGATE, *command], env=variables, stdout=log, stderr=log))
+            running.callback(process.terminate)
             deadline = time.monotonic() + START_SECONDS
             while found.get(port, "/readyz") != 200:
                 assert time.monotonic() < deadline, (folder / "log").read_text()
-                assert running[-1].poll() is None, (folder / "log").read_text()
+                assert process.poll() is None, (folder / "log").read_text()
                 time.sleep(0.05)
         yield found
-    finally:
-        for each in running:
-            each.terminate()
-        for each in running:
-            each.wait(30)
-        log.close()
 
 
 def test_every_http_probe_is_answered(installed: Installed) -> None:

@@ -17,7 +17,8 @@ from urllib.request import urlopen
 import pytest
 from kubernetes.client import ApiClient, Configuration
 from tests.integration.cli import PEAKGATE, peakgate
-from tests.integration.kubernetes.api_server import KUEUE, LEASES, ApiServer, serving
+from tests.integration.kubernetes.api_server import KUEUE, LEASES, ApiServer
+from tests.integration.kubernetes.api_server_http import serving
 from tests.integration.kubernetes.kueue_objects import LARGE, MIDDLE, SMALL, a_check, a_cluster, a_workload
 
 from peakgate.client.commands import kueue as commands
@@ -252,7 +253,7 @@ def test_a_release_that_repeats_outlives_the_api_server(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(commands, "time", SimpleNamespace(sleep=pause))
     with serving(server) as address:
-        monkeypatch.setattr("peakgate.hooks.kubernetes.kueue.cluster.connected", lambda _: api_client(address))
+        monkeypatch.setattr("peakgate.hooks.kubernetes.api.connected", lambda _: api_client(address))
         with pytest.raises(KeyboardInterrupt):
             commands.release(reason="r", every=0.5)
     assert server.state("stuck")["message"] == "not checked: released by hand (r)"

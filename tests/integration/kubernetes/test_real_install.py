@@ -16,6 +16,7 @@ from tests.integration.cli import peakgate
 from tests.integration.kubernetes.real_api_server import wait_until
 from tests.integration.kubernetes.real_cluster import Cluster, cluster
 from tests.integration.kubernetes.real_rights import asked_for, granted, refused
+from tests.integration.kubernetes.rights import wanted
 
 from peakgate.hooks.kubernetes.permissions import CERTIFICATES, NODES, PERMISSIONS, READS
 
@@ -26,12 +27,7 @@ FENCED = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 OVERLAY = "deploy/kustomize/overlays/warn-one-namespace"
 JOB = "examples/kubernetes/does-not-fit.yaml"
 IDENTIFIER = re.compile(r"\b[0-9a-f]{32}\b")
-RIGHTS = {
-    (row.group, row.resource, verb, row.named)
-    for row in PERMISSIONS
-    if row.part in (READS, NODES, CERTIFICATES) and row.resource != "configmaps"  # webhook.readConfigMaps is off
-    for verb in row.verbs
-}
+RIGHTS = {right for right in wanted(PERMISSIONS, READS, NODES, CERTIFICATES) if right[1] != "configmaps"}  # webhook.readConfigMaps is off
 
 
 def section(title: str, language: str) -> list[str]:

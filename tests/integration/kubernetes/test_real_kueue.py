@@ -20,6 +20,7 @@ from tests.integration.kubernetes.real_api_server import MERGE_PATCH, is_true, k
 from tests.integration.kubernetes.real_cluster import Cluster, cluster
 from tests.integration.kubernetes.real_pods import RunningPod
 from tests.integration.kubernetes.real_rights import asked_for, granted, refused
+from tests.integration.kubernetes.rights import wanted
 
 from peakgate.hooks.kubernetes.kueue.permissions import PERMISSIONS
 
@@ -34,8 +35,10 @@ kubectl create namespace peakgate
 helm install peakgate ./deploy/helm/peakgate --namespace peakgate --wait --values deploy/helm/examples/warn-one-namespace.yaml \
   --set kueue.enabled=true --set kueue.mode=enforce
 """
-PAGE = (ROOT / "deploy/README.md").read_text()
-PATCHES = re.findall(r"^kubectl patch clusterqueue QUEUE .*$", PAGE, re.MULTILINE)
+PAGES = [(ROOT / name).read_text() for name in ("deploy/README.md", "docs/kueue.md")]
+CHECKED, UNCHECKED = (found for page in PAGES for found in re.findall(r"kubectl patch clusterqueue QUEUE .*$", page, re.MULTILINE))
+"""A queue that names the check, as one page says it, and the way out, as the other does."""
+
 TAKE_OVER_SECONDS = 30.0
 """Two durations of a lease."""
 
@@ -49,7 +52,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         made(found, "ResourceFlavor", a_flavor())
         made(found, "ClusterQueue", {"metadata": {"name": "gpus"}, "spec": {"namespaceSelector": {}}})
         made(found, "LocalQueue", {"metadata": {"name": "jobs"}, "spec": {"clusterQueue": "gpus"}}, namespace="team-a")
-        found.told(PATCHES[0].replace("QUEUE", "gpus"))
+        found.told(CHECKED.replace("QUEUE", "gpus"))
         yield found
         goes_as_the_page_says(found)
 
@@ -63,7 +66,7 @@ def made(here: Cluster, kind: str, item: Mapping[str, Any], *, namespace: str = 
 
 def goes_as_the_page_says(here: Cluster) -> None:
     """The check out of the queue, then the release: nothing stays but the namespace, which was there before."""
-    here.told(PATCHES[1].replace("QUEUE", "gpus"))
+    here.told(UNCHECKED.replace("QUEUE", "gpus"))
     here.told("helm uninstall peakgate --namespace peakgate --wait && kubectl delete namespace peakgate")
     assert [line for line in here.objects() if "peakgate" in line] == []
 
@@ -175,8 +178,7 @@ def test_its_account_may_do_what_it_does_and_nothing_else(here: Cluster, tmp_pat
     (container,) = here.api.must("GET", "/apis/apps/v1/namespaces/peakgate/deployments/peakgate-kueue")["spec"]["template"]["spec"][
         "containers"
     ]
-    rows = [row for row in PERMISSIONS if not row.option or row.option in container["args"]]
-    want = {(row.group, row.resource, verb, row.is_named) for row in rows for verb in row.verbs}
+    want = wanted(PERMISSIONS, *container["args"])
     queued(here, "rights", SMALL)
     assert decided(here, "rights")["state"] == "Ready"
     assert refused(here, "peakgate-kueue") == []

@@ -17,6 +17,7 @@ from tests.admission_further import further_cases
 from tests.admission_reviews import FITS, RECORDED, RULES, SPEC, T4, TOO_LARGE, a_review, cases, stating, with_new_uids
 from tests.bench.programs import Program, peakgate_server
 from tests.certificate_swaps import swap
+from tests.integration.kubernetes.real_api_server import wait_until
 from tests.unit.hooks.kubernetes.checks import check
 from tests.webhooks import BESIDE_READY, JSON, PATH, RunningWebhook, running_webhook
 
@@ -33,10 +34,9 @@ IN_TIME = 5
 BESIDE = re.compile(rf"{BESIDE_READY} (\d+)")
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_recorded_reviews_are_answered(webhook: RunningWebhook, path: Path) -> None:
+@pytest.mark.parametrize("body", RECORDED.values(), ids=RECORDED)
+def test_recorded_reviews_are_answered(webhook: RunningWebhook, body: bytes) -> None:
     """What a real API server sent comes back with its uid."""
-    body = path.read_bytes()
     response = webhook.ask(body)
     assert response["uid"] == json.loads(body)["request"]["uid"]
     assert response["allowed"] is True
@@ -131,8 +131,7 @@ def test_a_service_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
         assert webhook.probe("/readyz") == (200, "ok\n")
         assert "peakgate_webhook_service_up 0.0" in webhook.probe("/metrics")[1]
         os.kill(int(BESIDE.findall(webhook.log)[-1]), signal.SIGKILL)
-        while "peakgate_webhook_beside_ready 1.0" in webhook.probe("/metrics")[1]:
-            time.sleep(0.01)
+        wait_until(lambda: "peakgate_webhook_beside_ready 0.0" in webhook.probe("/metrics")[1], "its end is seen")
         began = time.monotonic()
         allowed = webhook.ask(body)
         assert time.monotonic() - began < LONGEST_SECONDS
@@ -150,10 +149,7 @@ def test_a_service_that_is_killed_is_missed_without_a_review(tmp_path: Path) -> 
         assert "peakgate_webhook_service_up 1.0" in webhook.probe("/metrics")[1]
         own.process.kill()
         own.process.wait()
-        began = time.monotonic()
-        while "peakgate_webhook_service_up 1.0" in webhook.probe("/metrics")[1]:
-            assert time.monotonic() - began < LONGEST_SECONDS
-            time.sleep(0.05)
+        wait_until(lambda: "peakgate_webhook_service_up 0.0" in webhook.probe("/metrics")[1], "it is missed", LONGEST_SECONDS)
         assert webhook.probe("/readyz") == (200, "ok\n")
 
 

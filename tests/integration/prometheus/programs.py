@@ -24,7 +24,8 @@ import yaml
 from kubernetes.client import ApiClient, Configuration
 from prometheus_client import start_http_server
 from tests.integration.agent_service import PROGRAM
-from tests.integration.kubernetes.api_server import ApiServer, serving
+from tests.integration.kubernetes.api_server import ApiServer
+from tests.integration.kubernetes.api_server_http import serving
 from tests.promql import RULES
 
 from peakgate.hooks.kubernetes.kueue.cluster import Cluster

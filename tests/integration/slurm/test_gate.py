@@ -100,13 +100,16 @@ def test_the_card_of_the_request_decides(slurm: Slurm, gate: RunningGate) -> Non
 
 
 def test_a_component_of_a_heterogeneous_job_is_judged_by_the_first_ones_script(slurm: Slurm, gate: RunningGate) -> None:
-    """One that is too large refuses the whole job."""
+    """One that is too large refuses the whole job, also where the first one asks for no GPU."""
     script = slurm.script(BETWEEN)
     both = ["--gres=gpu:h100:1", ":", "--partition=any"]
     assert slurm.run("sbatch", *both, "--gres=gpu:a100-80:1", script).returncode == 0
     refused = slurm.run("sbatch", *both, "--gres=gpu:a100-40:1", script)
     assert is_refused(refused)
     assert "1: peakgate:" in refused.stderr
+    behind_a_cpu = ["--ntasks=1", ":", "--gres=gpu:h100:1"]
+    assert slurm.run("sbatch", *behind_a_cpu, slurm.script(FITS)).returncode == 0
+    assert is_refused(slurm.run("sbatch", *behind_a_cpu, slurm.script(TOO_LARGE)))
 
 
 STATED = "peakgate: model.preset=llama-3.1-8b batch.micro_batch_size=64 batch.sequence_length=8192"
@@ -175,6 +178,7 @@ def test_a_submit_host_that_warns_leaves_the_verdict_to_the_gate(
     assert is_refused(done)
     assert (done.stderr.count("peakgate: "), done.stderr.count("peakgate: refused")) == (want_lines, 1)
     assert "peakgate explain" in done.stderr
+    assert "cheapest change: --" in done.stderr
     done = submit(slurm, "sbatch", slurm.script(f"#SBATCH --gres=gpu:h100:1\n{HOST_FITS}"), env=host)
     assert (done.returncode, done.stderr.count("peakgate: ")) == (0, 1)
 

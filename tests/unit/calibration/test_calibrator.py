@@ -151,6 +151,19 @@ def test_versions_that_others_make_up_widen_nobodys_bound() -> None:
     assert bound("torch 2.10.dev") == bound("")
 
 
+@pytest.mark.parametrize("users", [("ada",), ("",), ("ada", "eve")], ids=["one user", "unknown users", "two users"])
+def test_an_announced_upgrade_is_bounded_higher_from_its_first_job_on(users: tuple[str, ...]) -> None:
+    """Whoever runs it, by a scale at least: while its version waits to be known, and for thirty jobs from then on."""
+    calibrator, bounds = Calibrator(), list[float]()
+    for index, row in enumerate(a_history(300)):
+        subject = replace(row.subject, user=users[index % len(users)], version="torch 2.9" if index < 200 else "torch 2.10")
+        bounds.append(bound_gb(calibrator, of=a_subject(user=subject.user, version=subject.version)))
+        calibrator.learn(replace(row, subject=subject))
+    usual, first, settled = bounds[199], bounds[200:230], bounds[299]
+    assert min(first) > usual + a_subject().scale
+    assert settled < usual + a_subject().scale
+
+
 def test_sixteen_versions_side_by_side_are_settled() -> None:
     """Run in turn by everybody: no alarm stays open, and the bound is within a tenth of a scale that of one version alone."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 from peakgate.client.source import LaunchText
 from peakgate.hooks.change import change_of
 from peakgate.readers.files import GivenFiles
@@ -37,6 +39,18 @@ def of_script(suggestion: Suggestion) -> str:
 def test_flags_are_written_as_the_program_has_them() -> None:
     """With the file in which they stand."""
     assert of_script(a_suggestion(batch__micro_batch_size=1)) == "--per_device_train_batch_size 1 (train.sh)"
+
+
+def test_several_flags_stand_in_one_order() -> None:
+    """A message's map has another one in every process, and what is cut off behind must not be by chance."""
+    changes: dict[str, str | float | bool] = {
+        "batch__micro_batch_size": 1,
+        "batch__gradient_accumulation_steps": 4,
+        "loss__implementation": "fused",
+    }
+    want = "--gradient_accumulation_steps 4 --per_device_train_batch_size 1 --use_liger_kernel (train.sh)"
+    for order in permutations(changes):
+        assert of_script(a_suggestion(**{path: changes[path] for path in order})) == want
 
 
 def test_a_switch_stands_without_a_value() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.unit.readers.manifest import TRAIN, a_job, around, launch_of, launches
 
@@ -210,6 +212,13 @@ def test_an_annotation_that_is_no_document_is_told(spec: str) -> None:
     """And says nothing."""
     launch = launch_of(a_job(metadata=f", annotations: {{peakgate.io/spec: {spec}}}"))
     assert "peakgate.io/spec" in launch.around.warnings[0]
+
+
+def test_an_annotation_that_is_no_yaml_names_its_line() -> None:
+    """In words, and not by the name of a class."""
+    job = a_job(metadata=", annotations: {peakgate.io/spec: 'model: {preset: ['}")
+    (told,) = launch_of(job).own.warnings
+    assert re.fullmatch(r"peakgate\.io/spec is no YAML that can be read \(.*\): is not YAML \(line \d+\)", told)
 
 
 def test_what_does_not_train_is_left_out() -> None:

@@ -53,9 +53,10 @@ def run(
     if not target:
         raise InputError("no service is named: give --server or set PEAKGATE_SERVER", reason="USAGE")
     with extra("kubernetes"):
+        from peakgate.hooks.kubernetes.api import connected
+        from peakgate.hooks.kubernetes.api_errors import ApiError
         from peakgate.hooks.kubernetes.kueue.checks import CheckMode
-        from peakgate.hooks.kubernetes.kueue.cluster import Cluster, connected
-        from peakgate.hooks.kubernetes.kueue.errors import ApiError
+        from peakgate.hooks.kubernetes.kueue.cluster import Cluster
         from peakgate.hooks.kubernetes.kueue.run import KueueOptions, run_kueue
     if mode not in set(CheckMode):
         raise InputError(f"--mode is {mode!r}; allowed are {', '.join(CheckMode)}", reason="USAGE")
@@ -81,8 +82,9 @@ def run(
 def release(*, reason: Reason = "break-glass", cluster_queue: Queue = "", every: Every = 0.0, context: Context = None) -> None:
     """Sets every pending check of this controller Ready, so that the queue moves on unchecked: for when the controller is down."""
     with extra("kubernetes"):
-        from peakgate.hooks.kubernetes.kueue.cluster import Cluster, connected
-        from peakgate.hooks.kubernetes.kueue.errors import ApiError
+        from peakgate.hooks.kubernetes.api import connected
+        from peakgate.hooks.kubernetes.api_errors import ApiError
+        from peakgate.hooks.kubernetes.kueue.cluster import Cluster
         from peakgate.hooks.kubernetes.kueue.release import release as released
     try:
         cluster = Cluster(connected(context))

@@ -74,7 +74,8 @@ def webhook(
     from peakgate.client.errors import InputError
 
     with extra("kubernetes"):
-        from peakgate.hooks.kubernetes.main import WebhookOptions, run_webhook
+        from peakgate.hooks.kubernetes.main import run_webhook
+        from peakgate.hooks.kubernetes.options import WebhookOptions
         from peakgate.hooks.kubernetes.rules import Mode
     host, _, port = listen.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):

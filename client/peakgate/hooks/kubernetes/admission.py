@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from peakgate.client.render.text import visible
+from peakgate.hooks.kubernetes.objects import Object, at, list_at, mapping_at, text_at
 
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
 FORBIDDEN = 403
@@ -20,8 +21,6 @@ LONGEST_NAME = 256
 MOST_GROUPS = 1000
 LONGEST_WARNING = 256
 """The API server cuts what is longer once all of them pass 4096 (apiserver pkg/endpoints/handlers/responsewriters, warning recorder)."""
-
-Object = Mapping[str, object]
 
 
 class ReviewError(Exception):
@@ -48,20 +47,20 @@ class Admission:
     @property
     def metadata(self) -> Object:
         """Of the object."""
-        return mapping(self.object.get("metadata"))
+        return mapping_at(self.object, "metadata")
 
     @property
     def object_uid(self) -> str:
         """By which everything that comes of the object can be led back to it; empty while it has none."""
-        return text(self.metadata.get("uid"))
+        return text_at(self.metadata, "uid")
 
     def annotation(self, name: str) -> str:
         """On one line; empty when it is not there."""
-        return one_line(text(mapping(self.metadata.get("annotations")).get(name)))
+        return one_line(text_at(self.metadata, "annotations", name))
 
     def label(self, name: str) -> str:
         """Empty when it is not there."""
-        return text(mapping(self.metadata.get("labels")).get(name))
+        return text_at(self.metadata, "labels", name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,24 +80,21 @@ def parse_review(body: bytes) -> Admission:
         review = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ReviewError("the body is no JSON") from error
-    request = mapping(review.get("request")) if isinstance(review, dict) else {}
-    uid = text(request.get("uid"))
-    if not isinstance(review, dict) or review.get("kind") != KIND or review.get("apiVersion") != API_VERSION or not uid:
+    request, uid = mapping_at(review, "request"), text_at(review, "request", "uid")
+    if at(review, "kind") != KIND or at(review, "apiVersion") != API_VERSION or not uid:
         raise ReviewError(f"the body is no {KIND} of {API_VERSION} with a request")
-    kind, info = mapping(request.get("kind")), mapping(request.get("userInfo"))
-    groups = info.get("groups")
     return Admission(
         uid=uid,
-        group=text(kind.get("group")),
-        kind=text(kind.get("kind")),
-        operation=text(request.get("operation")),
-        namespace=one_line(text(request.get("namespace"))),
-        name=one_line(text(request.get("name")) or text(mapping(mapping(request.get("object")).get("metadata")).get("generateName"))),
-        user=one_line(text(info.get("username"))),
-        groups=tuple(text(each) for each in groups[:MOST_GROUPS]) if isinstance(groups, list) else (),
+        group=text_at(request, "kind", "group"),
+        kind=text_at(request, "kind", "kind"),
+        operation=text_at(request, "operation"),
+        namespace=one_line(text_at(request, "namespace")),
+        name=one_line(text_at(request, "name") or text_at(request, "object", "metadata", "generateName")),
+        user=one_line(text_at(request, "userInfo", "username")),
+        groups=tuple(text_at(each) for each in list_at(request, "userInfo", "groups")[:MOST_GROUPS]),
         is_dry_run=request.get("dryRun") is True,
-        object=mapping(request.get("object")),
-        old=mapping(request.get("oldObject")),
+        object=mapping_at(request, "object"),
+        old=mapping_at(request, "oldObject"),
     )
 
 
@@ -114,16 +110,6 @@ def response_of(admission: Admission, answer: Answer) -> bytes:
     if answer.patch:
         response |= {"patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(list(answer.patch)).encode()).decode()}
     return json.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response}).encode()
-
-
-def mapping(value: object) -> Object:
-    """The value when it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def text(value: object) -> str:
-    """The value when it is a text, else an empty one."""
-    return value if isinstance(value, str) else ""
 
 
 def one_line(value: str) -> str:

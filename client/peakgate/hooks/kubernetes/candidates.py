@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from peakgate.v1.prediction_pb2 import Verdict
 
 Labels = tuple[tuple[str, str], ...]
+MOST_CARDS = 8
+"""That are asked about; what has more names no card in earnest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,10 @@ class Cards:
     def has_gpus(self) -> bool:
         """Whether the pod asks for GPUs at all."""
         return bool(self.candidates or self.doubt)
+
+    def place_of(self, shown: Candidate | None) -> int:
+        """Which of the candidates it is; the first for none of them."""
+        return next((place for place, each in enumerate(self.candidates) if each is shown), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

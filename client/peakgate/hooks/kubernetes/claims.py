@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from peakgate.hooks.kubernetes.candidates import Candidate
 from peakgate.hooks.kubernetes.cel import Condition, conditions_of
-from peakgate.hooks.kubernetes.facts import Device, Facts, Object, at, list_at
+from peakgate.hooks.kubernetes.facts import Device, Facts
+from peakgate.hooks.kubernetes.objects import Object, at, list_at
 from peakgate.hooks.kubernetes.quantities import bytes_of
 from peakgate.readers.launchers.gpu_names import gpus_named
 from peakgate.readers.manifests.pods import Pods, members

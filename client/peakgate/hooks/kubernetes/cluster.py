@@ -8,28 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from peakgate.hooks.cache import Cache
-from peakgate.hooks.kubernetes.admission import Object, mapping, text
+from peakgate.hooks.kubernetes.annotations import MODE
 from peakgate.hooks.kubernetes.claims import classes_named
-from peakgate.hooks.kubernetes.facts import CLAIM, CLAIM_TEMPLATE, CLASS, claims_of
-from peakgate.hooks.kubernetes.mutating import templates_of
-from peakgate.hooks.kubernetes.verdicts import MODE
+from peakgate.hooks.kubernetes.facts import CLASS, claims_of
+from peakgate.hooks.kubernetes.objects import Object, text_at
+from peakgate.hooks.kubernetes.references import claims_named, maps_of, runtime_of
 
-MOST_MAPS = 8
 READ_SECONDS = 0.4
 """For all that one workload names; the API server waits for the answer meanwhile."""
 
 KEPT_SECONDS = 30.0
-RUNTIMES = {"TrainingRuntime": "trainingruntimes", "ClusterTrainingRuntime": "clustertrainingruntimes"}
-TRAINER_GROUP, TRAINER_VERSION = "trainer.kubeflow.org", "v1alpha1"
-CLAIMS = {CLAIM_TEMPLATE: "resourceclaimtemplates", CLAIM: "resourceclaims"}
-DEVICE_GROUP, DEVICE_VERSION = "resource.k8s.io", "v1"
-MOST_CLAIMS = MOST_CLASSES = 8
+MOST_CLASSES = 8
 
 
 class Api(Protocol):
@@ -42,7 +37,7 @@ class Api(Protocol):
         """One of trainer.kubeflow.org; `namespace` is empty for one of the cluster."""
 
     def claim(self, namespace: str, kind: str, name: str) -> Object | None:
-        """A claim of devices or a template of one (CLAIMS) of resource.k8s.io."""
+        """A claim of devices, or a template of one, of resource.k8s.io."""
 
     def device_class(self, name: str) -> Object | None:
         """One of resource.k8s.io."""
@@ -51,22 +46,44 @@ class Api(Protocol):
         """One of core/v1."""
 
 
+class Cluster(Protocol):
+    """What is known of the cluster beside the object under review. Nothing raises; what is not known in time is left out."""
+
+    async def named_by(self, workload: Object) -> Sequence[Object]:
+        """Config maps and the training runtime that a workload names."""
+
+    async def modes_of(self, namespace: str) -> Sequence[str]:
+        """What the namespace's own label wishes for."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoCluster:
+    """A webhook that may not read the cluster."""
+
+    async def named_by(self, workload: Object) -> Sequence[Object]:  # noqa: ARG002 - a form of Cluster
+        """Nothing."""
+        return ()
+
+    async def modes_of(self, namespace: str) -> Sequence[str]:  # noqa: ARG002 - a form of Cluster
+        """Nothing."""
+        return ()
+
+
 @dataclass(kw_only=True)
 class ApiCluster:
-    """Reads in threads of its own, and keeps what it read for half a minute. `wants_namespaces`: whether labels of namespaces count."""
+    """Reads in threads of its own, and keeps what it read for half a minute."""
 
     api: Api
     executor: Executor
     tell: Callable[[str, str], None]
-    wants_namespaces: bool = True
     _kept: Cache[tuple[Object, ...]] = field(default_factory=lambda: Cache(entries=1024, seconds=KEPT_SECONDS, clock=time.monotonic))
 
     async def named_by(self, workload: Object) -> Sequence[Object]:
         """Config maps, the training runtime and the claims that a workload names, as far as they can be read."""
-        namespace = text(mapping(workload.get("metadata")).get("namespace"))
-        calls = [self._one(("map", namespace, name), _call(self.api.config_map, namespace, name)) for name in _maps(workload)]
-        calls += [self._claim(namespace, kind, name) for kind, name in _claims(workload)]
-        if (runtime := _runtime(workload)) is not None:
+        namespace = text_at(workload, "metadata", "namespace")
+        calls = [self._one(("map", namespace, name), _call(self.api.config_map, namespace, name)) for name in maps_of(workload)]
+        calls += [self._claim(namespace, kind, name) for kind, name in claims_named(workload)]
+        if (runtime := runtime_of(workload)) is not None:
             kind, name = runtime
             place = "" if kind.startswith("Cluster") else namespace
             calls.append(self._runtime(place, kind, name, namespace))
@@ -74,15 +91,15 @@ class ApiCluster:
 
     async def modes_of(self, namespace: str) -> Sequence[str]:
         """What the namespace's own label wishes for."""
-        if not self.wants_namespaces or not namespace:
+        if not namespace:
             return ()
         found = await self._all([self._one(("namespace", namespace), _call(self.api.namespace, namespace))])
-        return [text(mapping(mapping(each.get("metadata")).get("labels")).get(MODE)) for one in found for each in one]
+        return [text_at(each, "metadata", "labels", MODE) for one in found for each in one]
 
     async def _runtime(self, place: str, kind: str, name: str, namespace: str) -> tuple[Object, ...]:
         """A training runtime, and the claims of its pods, which are made where the workload is."""
         found = await self._one(("runtime", place, name), _call(self.api.runtime, place, kind, name))
-        claims = await asyncio.gather(*(self._claim(namespace, *each) for runtime in found for each in _claims(runtime)))
+        claims = await asyncio.gather(*(self._claim(namespace, *each) for runtime in found for each in claims_named(runtime)))
         return (*found, *(each for one in claims for each in one))
 
     async def _claim(self, namespace: str, kind: str, name: str) -> tuple[Object, ...]:
@@ -112,46 +129,3 @@ class ApiCluster:
 
 def _call(read: Callable[..., Object | None], *arguments: str) -> Callable[[], Object | None]:
     return lambda: read(*arguments)
-
-
-def _maps(workload: Object) -> list[str]:
-    """Names of the config maps that its pods mount or take variables from."""
-    found: dict[str, None] = {}
-    for template in templates_of(workload):
-        spec = mapping(template.pod.get("spec"))
-        for source in _sources(spec):
-            if name := text(source.get("name")):
-                found[name] = None
-    return list(found)[:MOST_MAPS]
-
-
-def _sources(spec: Object) -> Iterator[Object]:
-    for volume in _members(spec.get("volumes")):
-        yield mapping(volume.get("configMap"))
-        yield from (mapping(each.get("configMap")) for each in _members(mapping(volume.get("projected")).get("sources")))
-    for container in _members(spec.get("containers")):
-        yield from (mapping(each.get("configMapRef")) for each in _members(container.get("envFrom")))
-        for variable in _members(container.get("env")):
-            yield mapping(mapping(variable.get("valueFrom")).get("configMapKeyRef"))
-
-
-def _members(value: object) -> Iterator[Object]:
-    yield from map(mapping, value) if isinstance(value, list) else ()
-
-
-def _claims(workload: Object) -> list[tuple[str, str]]:
-    """Kinds and names of the claims of its pods."""
-    found: dict[tuple[str, str], None] = {}
-    for template in templates_of(workload):
-        for claim in _members(mapping(template.pod.get("spec")).get("resourceClaims")):
-            for kind, key in zip(CLAIMS, ("resourceClaimTemplateName", "resourceClaimName"), strict=True):
-                if name := text(claim.get(key)):
-                    found[kind, name] = None
-    return list(found)[:MOST_CLAIMS]
-
-
-def _runtime(workload: Object) -> tuple[str, str] | None:
-    """Kind and name of the runtime of a TrainJob."""
-    reference = mapping(mapping(workload.get("spec")).get("runtimeRef"))
-    kind, name = text(reference.get("kind")) or "ClusterTrainingRuntime", text(reference.get("name"))
-    return (kind, name) if name and kind in RUNTIMES and text(workload.get("kind")) == "TrainJob" else None

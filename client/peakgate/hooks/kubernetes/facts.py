@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-Object = Mapping[str, object]
-"""An object of the API as JSON."""
+from peakgate.hooks.kubernetes.objects import Object, at, list_at, mapping_at
 
 CLAIM_TEMPLATE, CLAIM, CLASS = "ResourceClaimTemplate", "ResourceClaim", "DeviceClass"
 DEVICE_KINDS = frozenset({CLAIM_TEMPLATE, CLAIM, CLASS})
@@ -48,25 +47,6 @@ class Facts:
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     devices: Sequence[Device] | None = None
     catalogue: Mapping[str, int] = field(default_factory=dict)
-
-
-def at(value: object, *keys: str) -> object:
-    """What stands at a path of an object; None where nothing does."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
-
-
-def mapping_at(value: object, *keys: str) -> Mapping[str, object]:
-    """A mapping of an object, empty where there is none."""
-    found = at(value, *keys)
-    return found if isinstance(found, Mapping) else {}
-
-
-def list_at(value: object, *keys: str) -> Sequence[object]:
-    """A list of an object, empty where there is none."""
-    found = at(value, *keys)
-    return found if isinstance(found, list | tuple) else ()
 
 
 def nodes_of(items: Iterable[Object]) -> list[Node]:

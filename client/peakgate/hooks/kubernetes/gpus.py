@@ -10,16 +10,17 @@ too many can only make an answer less sure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from peakgate.hooks.kubernetes.candidates import Candidate, Cards
 from peakgate.hooks.kubernetes.claims import Claimed, candidates_of, claimed_by
 from peakgate.hooks.kubernetes.facts import Facts, Node
-from peakgate.hooks.kubernetes.node_labels import MEMORY, NAMING, card_of
-from peakgate.hooks.kubernetes.quantities import count_of, label_bytes
+from peakgate.hooks.kubernetes.node_labels import card_of
+from peakgate.hooks.kubernetes.quantities import count_of
 from peakgate.hooks.kubernetes.requests import GPU, SHARED, Request, requests_of
-from peakgate.hooks.kubernetes.selection import GREATER, IN, Requirement, Selection, selection_of
+from peakgate.hooks.kubernetes.selected_cards import cards_named, names_a_card
+from peakgate.hooks.kubernetes.selection import Selection, selection_of
 from peakgate.hooks.kubernetes.shares import Share, share_of
 from peakgate.readers.manifests.cards import PRODUCT
 from peakgate.readers.manifests.pods import Pods
@@ -94,11 +95,11 @@ def _unnamed(share: Share, request: Request) -> Candidate:
 def _whole(request: Request, selection: Selection, facts: Facts) -> Cards:
     nodes = [each for each in facts.nodes or () if selection.matches(each.labels) and _has_room(each, request)]
     found = [card_of(each.labels, request.profile) for each in nodes]
-    is_named, may_join = any(_names_a_card(each) for each in selection.branches()), facts.nodes_may_join
+    is_named, may_join = names_a_card(selection), facts.nodes_may_join
     if nodes and all(each is not None for each in found):
         cards = [_of_request(each, request) for each in found if each is not None]
         return Cards(candidates=ordered(cards, facts), is_complete=is_named or not may_join)
-    stated = [_of_request(each, request) for each in _stated(selection, request)]
+    stated = [_of_request(each, request) for each in cards_named(selection, request.profile)]
     known = [_of_request(each, request) for each in found if each is not None]
     if stated:
         return Cards(candidates=ordered(stated, facts), is_complete=True)
@@ -124,44 +125,6 @@ def _has_room(node: Node, request: Request) -> bool:
 def _of_request(card: Candidate, request: Request) -> Candidate:
     is_shared = card.is_shared or (request.resource.startswith(SHARED) and not card.is_part)
     return replace(card, count=request.count, count_source=request.source, is_shared=is_shared)
-
-
-def _names_a_card(branch: Iterable[Requirement]) -> bool:
-    return any(each.operator == IN and each.key in (*NAMING, MEMORY) for each in branch)
-
-
-def _stated(selection: Selection, request: Request) -> list[Candidate]:
-    """What the selection says itself; nothing unless each way to meet it does."""
-    found: list[Candidate] = []
-    for branch in selection.branches():
-        cards = [card_of(labels, request.profile) for labels in _label_sets(branch)]
-        least = _least(branch)
-        if cards and all(each is not None for each in cards):
-            found += [each for each in cards if each is not None]
-        elif least is not None and not request.profile:
-            found.append(least)
-        else:
-            return []
-    return found
-
-
-def _label_sets(branch: Sequence[Requirement]) -> Iterator[Mapping[str, str]]:
-    """The labels of a node that meets all of a branch: once for each value of the label that names the card most clearly."""
-    values = {each.key: each.values for each in branch if each.operator == IN and each.values}
-    fixed = {key: listed[0] for key, listed in values.items() if len(listed) == 1}
-    naming = next((label for label in NAMING if label in values), MEMORY if MEMORY in values else "")
-    for value in values.get(naming, ("",)):
-        yield {**fixed, naming: value} if naming else fixed
-
-
-def _least(branch: Iterable[Requirement]) -> Candidate | None:
-    """A selection on the label of the memory says how little a node may have."""
-    for each in branch:
-        value = each.values[0] if each.values else ""
-        size = label_bytes(value) if each.key == MEMORY and each.operator == GREATER else None
-        if size is not None:
-            return Candidate(memory_bytes=size, is_least=True, labels=(), memory_source=f"{each.source} > {value}")
-    return None
 
 
 def ordered(cards: Iterable[Candidate], facts: Facts) -> tuple[Candidate, ...]:

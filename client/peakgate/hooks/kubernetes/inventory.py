@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from peakgate.hooks.kubernetes.facts import Facts, Object, devices_of, nodes_of
+from peakgate.hooks.kubernetes.facts import Facts, devices_of, nodes_of
+from peakgate.hooks.kubernetes.objects import Object
 
 PERIOD_SECONDS = 30.0
 

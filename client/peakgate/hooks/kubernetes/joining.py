@@ -7,8 +7,8 @@ with names only.
 
 from __future__ import annotations
 
-from peakgate.hooks.kubernetes.admission import Object, mapping, text
-from peakgate.hooks.kubernetes.mutating import templates_of
+from peakgate.hooks.kubernetes.objects import Object, mappings_at, text_at
+from peakgate.hooks.kubernetes.templates import templates_of
 from peakgate.v1.allocator_report import PREDICTION_VARIABLE
 
 UID_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid", "jobset.sigs.k8s.io/jobset-uid")
@@ -20,13 +20,8 @@ BY_UID = frozenset({OWN_UID, *(f"metadata.labels['{label}']" for label in UID_LA
 def joins_by_uid(workload: Object) -> bool:
     """Whether any of its pods names the uid, so that the prediction must be stored under that."""
     return any(
-        text(each.get("name")) == PREDICTION_VARIABLE
-        and text(mapping(mapping(each.get("valueFrom")).get("fieldRef")).get("fieldPath")) in BY_UID
+        text_at(each, "name") == PREDICTION_VARIABLE and text_at(each, "valueFrom", "fieldRef", "fieldPath") in BY_UID
         for template in templates_of(workload)
-        for container in _list(mapping(template.pod.get("spec")).get("containers"))
-        for each in _list(container.get("env"))
+        for container in mappings_at(template.pod, "spec", "containers")
+        for each in mappings_at(container, "env")
     )
-
-
-def _list(value: object) -> list[Object]:
-    return [mapping(each) for each in value] if isinstance(value, list) else []

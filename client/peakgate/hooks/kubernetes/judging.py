@@ -10,14 +10,11 @@ from datetime import UTC, datetime
 
 from peakgate.hooks.advising import Advisers
 from peakgate.hooks.asking import SERVICE, STORED, Judgement, Judges
-from peakgate.hooks.kubernetes.candidates import Cards, Conclusion, concluded
+from peakgate.hooks.kubernetes.candidates import MOST_CARDS, Cards, Conclusion, concluded
 from peakgate.hooks.kubernetes.object_job import counted, on_card
 from peakgate.v1.prediction_pb2 import Verdict
 from peakgate.v1.prediction_service_pb2 import PredictRequest
 from peakgate.v1.training_job_pb2 import TrainingJob
-
-MOST_CARDS = 8
-"""That are asked about; what has more names no card in earnest."""
 
 FRESH_SECONDS = 60.0
 """A prediction that an annotation names was made while this object was created, or for another one that it was copied from."""
@@ -55,6 +52,11 @@ class Judged:
         if self.conclusion is not None:
             return self.conclusion.verdict
         return self.judgement.answer.verdict if self.judgement.answer is not None else Verdict.VERDICT_UNSPECIFIED
+
+    @property
+    def reason(self) -> str:
+        """What is not in the answer; empty where that says it."""
+        return self.conclusion.reason if self.conclusion is not None else ""
 
 
 @dataclass(kw_only=True)
@@ -98,7 +100,7 @@ class Jury:
             return Judged(judgement=missing)
         verdicts = [each.answer.verdict for each in answers if each.answer is not None]
         conclusion = concluded(asked.cards, verdicts)
-        place = next((place for place, each in enumerate(asked.cards.candidates) if each is conclusion.shown), 0)
+        place = asked.cards.place_of(conclusion.shown)
         shown = answers[place]
         if len(jobs) > 1 and asked.request_id and shown.by == SERVICE:
             shown = await self._ask(asked, jobs[place], is_kept=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from peakgate.hooks.kubernetes.admission import Object, mapping
 from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.node_labels import MEMORY
+from peakgate.hooks.kubernetes.objects import Object, mapping_at
 from peakgate.hooks.kubernetes.quantities import count_of
 from peakgate.hooks.kubernetes.requests import GPU
 from peakgate.hooks.kubernetes.selection import EXISTS, GREATER, IN, LESS, Requirement, selection_of
@@ -36,7 +36,7 @@ DEMANDING = frozenset({IN, EXISTS, GREATER, LESS})
 
 def is_labelled_wherever(pod: Object, facts: Facts) -> bool:
     """By the nodes with GPUs that its selection allows; where none is known, by a selection that demands a label of the same writer."""
-    spec = mapping(pod.get("spec"))
+    spec = mapping_at(pod, "spec")
     try:
         settings = read_yaml(json.dumps({key: spec[key] for key in SELECTING if key in spec}), "pod")[0]
     except FileError:

@@ -1,63 +1,21 @@
-"""HTTP/1.1 for one API server and for probes: h11 parses, asyncio carries, and every limit is here.
-
-A connection that is slow to shake hands, to send its head or its body is cut; so is one that was silent for too long between requests.
-An answer is written at once and whole: in two parts the second waits for the other side's delayed acknowledgement, forty milliseconds.
-"""
+"""Listens for one API server and for probes: connections side by side, so many and no more, each cut when its handshake is slow."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from http import HTTPStatus
 
-import h11
+from peakgate.hooks.kubernetes.http_connection import WRITE_SECONDS, Connection, CutError, Request, Response
 
-LARGEST_BODY_BYTES = 4 << 20
-"""An object has at most 1.5 MiB in etcd (--max-request-bytes); a review holds it, and in an update the old one."""
+HANDSHAKE_SECONDS, GOODBYE_SECONDS = 3.0, 1.0
+"""Of TLS: the API server waits no longer than three seconds."""
 
-LARGEST_HEAD_BYTES = 32 << 10
-HANDSHAKE_SECONDS, REQUEST_SECONDS, IDLE_SECONDS, WRITE_SECONDS = 3.0, 3.0, 120.0, 3.0
-"""The API server waits no longer than three seconds, and keeps a connection open for the next review."""
-
-MOST_CONNECTIONS = 512
-CHUNK_BYTES = 1 << 16
-JSON = "application/json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One request, whole."""
-
-    method: str
-    path: str
-    content_type: str = ""
-    body: bytes = b""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
-    """What goes back."""
-
-    status: int = 200
-    body: bytes = b""
-    content_type: str = JSON
-
+MOST_CONNECTIONS, MOST_WAITING = 512, 256
 
 Handle = Callable[[Request], Awaitable[Response]]
 Refused = Callable[[str], None]
-
-
-class _CutError(Exception):
-    """The connection ends here; with a status the other side is told first."""
-
-    def __init__(self, reason: str = "", status: int = 0) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.status = status
 
 
 @asynccontextmanager
@@ -71,9 +29,9 @@ async def listening(
         host or None,
         port,
         ssl=tls,
-        backlog=256,
+        backlog=MOST_WAITING,
         ssl_handshake_timeout=HANDSHAKE_SECONDS if tls is not None else None,
-        ssl_shutdown_timeout=1.0 if tls is not None else None,
+        ssl_shutdown_timeout=GOODBYE_SECONDS if tls is not None else None,
     )
     try:
         yield [each.getsockname()[1] for each in server.sockets]
@@ -103,9 +61,9 @@ class _Connections:
         self._serving.add(task)
         try:
             if len(self._serving) > MOST_CONNECTIONS:
-                raise _CutError("too_many")  # noqa: TRY301 - ends as every other cut does
-            await self._requests(_Connection(reader, writer), task)
-        except _CutError as error:
+                raise CutError("too_many")  # noqa: TRY301 - ends as every other cut does
+            await self._requests(Connection(reader, writer), task)
+        except CutError as error:
             if error.reason:
                 self._refused(error.reason)
         except (OSError, asyncio.CancelledError, ssl.SSLError):
@@ -114,14 +72,13 @@ class _Connections:
             self._serving.discard(task)
             writer.close()
 
-    async def _requests(self, connection: _Connection, task: asyncio.Task[None]) -> None:
+    async def _requests(self, connection: Connection, task: asyncio.Task[None]) -> None:
         while True:
             try:
                 request = await connection.request()
-            except _CutError as error:
+            except CutError as error:
                 if error.status:
-                    with contextlib.suppress(h11.LocalProtocolError):
-                        await connection.answer(Response(status=error.status), is_last=True)
+                    await connection.refuse(error.status)
                 raise
             if request is None:
                 return
@@ -132,81 +89,3 @@ class _Connections:
                 self._answering.discard(task)
             if not connection.begins_anew():
                 return
-
-
-class _Connection:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=LARGEST_HEAD_BYTES)
-
-    async def request(self) -> Request | None:
-        """The next one, whole; None when the other side has ended. Raises _CutError."""
-        try:
-            async with asyncio.timeout(IDLE_SECONDS):
-                while self._protocol.trailing_data[0] == b"" and not await self._more():
-                    return None
-        except TimeoutError:
-            return None
-        try:
-            async with asyncio.timeout(REQUEST_SECONDS):
-                return await self._whole()
-        except TimeoutError as error:
-            raise _CutError("too_slow", HTTPStatus.REQUEST_TIMEOUT) from error
-        except h11.RemoteProtocolError as error:
-            raise _CutError("malformed", error.error_status_hint) from error
-
-    async def _whole(self) -> Request | None:
-        head = await self._event()
-        if not isinstance(head, h11.Request):
-            return None
-        headers = {bytes(name): bytes(value) for name, value in head.headers}
-        if int(headers.get(b"content-length", b"0")) > LARGEST_BODY_BYTES:
-            raise _CutError("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        if self._protocol.they_are_waiting_for_100_continue:
-            self._writer.write(self._protocol.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
-        body = bytearray()
-        while not isinstance(event := await self._event(), h11.EndOfMessage):
-            if not isinstance(event, h11.Data):
-                return None
-            body += event.data
-            if len(body) > LARGEST_BODY_BYTES:
-                raise _CutError("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        return Request(
-            method=bytes(head.method).decode("ascii"),
-            path=bytes(head.target).decode("ascii", "replace").partition("?")[0],
-            content_type=headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower(),
-            body=bytes(body),
-        )
-
-    async def _event(self) -> h11.Event | type[h11.PAUSED] | None:
-        while (event := self._protocol.next_event()) is h11.NEED_DATA:
-            if not await self._more():
-                return None
-        return event  # type: ignore[return-value]  # h11's other sentinel, PAUSED, comes only where requests are sent ahead
-
-    async def _more(self) -> bool:
-        """Reads on; False at the end, of which the parser is told."""
-        data = await self._reader.read(CHUNK_BYTES)
-        self._protocol.receive_data(data)
-        return bool(data)
-
-    async def answer(self, response: Response, *, is_last: bool = False) -> None:
-        """Writes it in one piece."""
-        headers = [("Content-Type", response.content_type), ("Content-Length", str(len(response.body)))]
-        head = h11.Response(
-            status_code=response.status,
-            reason=HTTPStatus(response.status).phrase.encode(),
-            headers=[*headers, ("Connection", "close")] if is_last else headers,
-        )
-        parts = [self._protocol.send(event) or b"" for event in (head, h11.Data(data=response.body), h11.EndOfMessage())]
-        self._writer.write(b"".join(parts))
-        async with asyncio.timeout(WRITE_SECONDS):
-            await self._writer.drain()
-
-    def begins_anew(self) -> bool:
-        """Whether a further request may come on this connection."""
-        if self._protocol.our_state is not h11.DONE or self._protocol.their_state is not h11.DONE:
-            return False
-        self._protocol.start_next_cycle()
-        return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from peakgate.hooks.kubernetes.mutating import AFFINITY, ANNOTATION, NOTHING
-from peakgate.hooks.kubernetes.verdicts import FAULT, OUTCOMES, VERDICTS
+from peakgate.hooks.kubernetes.outcomes import FAULT, OUTCOMES, VERDICTS
 from peakgate.hooks.kubernetes.workloads import KINDS, OTHER_KIND
 from peakgate.v1.metric import COUNTER, GAUGE, HISTOGRAM, Label, Metric
 

@@ -6,34 +6,25 @@ pod from no node that holds it: not where a node may lack the label, and not int
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from peakgate.hooks.kubernetes.admission import Object, mapping
+from peakgate.hooks.kubernetes.annotations import PREDICTION
 from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.judging import Judged
 from peakgate.hooks.kubernetes.labelled_nodes import is_labelled_wherever
 from peakgate.hooks.kubernetes.node_labels import MEMORY
-from peakgate.hooks.kubernetes.quantities import label_bytes
+from peakgate.hooks.kubernetes.objects import Object, at, list_at, mapping_at
+from peakgate.hooks.kubernetes.quantities import MEBIBYTE, label_bytes
 from peakgate.hooks.kubernetes.requests import GPU
-from peakgate.hooks.kubernetes.verdicts import PREDICTION
+from peakgate.hooks.kubernetes.selection import GREATER
+from peakgate.hooks.kubernetes.templates import Template, escaped, templates_of
 from peakgate.v1.prediction_pb2 import PredictResponse, Verdict
 
-MEBIBYTE, GREATER = 1 << 20, "Gt"
 REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-MOST_TEMPLATES, DEEPEST = 64, 20
 AFFINITY, ANNOTATION, NOTHING = "affinity", "annotation", "nothing"
 """What a patch changes; an affinity comes with an annotation, but in a dry run."""
 
 CHANGED_LATER = "CronJob"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
-    """A pod, and where it stands in the object (RFC 6901)."""
-
-    pointer: str
-    pod: Object
 
 
 def patch_of(workload: Object, judged: Judged, facts: Facts) -> list[Object]:
@@ -42,12 +33,10 @@ def patch_of(workload: Object, judged: Judged, facts: Facts) -> list[Object]:
     if answer is None:
         return []
     templates = [each for each in templates_of(workload) if _asks_for_whole_cards(each.pod)]
-    holders = dict.fromkeys(["", *(each.pointer for each in templates)])
     operations: list[Object] = []
     if answer.prediction:
-        by_pointer = {each.pointer: each.pod for each in templates} | {"": workload}
-        for pointer in holders:
-            operations += _annotated(by_pointer[pointer], pointer, answer.prediction)
+        for pointer, holder in {"": workload, **{each.pointer: each.pod for each in templates}}.items():
+            operations += _annotated(holder, pointer, answer.prediction)
     least = least_mebibytes(answer) if _is_sure(judged, answer) and workload.get("kind") != CHANGED_LATER else 0
     if least and _is_had_by_a_card(least, facts):
         for each in templates:
@@ -86,58 +75,37 @@ def least_mebibytes(answer: PredictResponse) -> int:
     return -(-(answer.peak.bound_bytes + kept) // MEBIBYTE) - 1
 
 
-def templates_of(workload: Object) -> list[Template]:
-    """What holds `spec.containers`, wherever it stands."""
-    return list(_templates(workload, "", 0))[:MOST_TEMPLATES]
-
-
-def _templates(tree: object, pointer: str, depth: int) -> Iterator[Template]:
-    if depth > DEEPEST:
-        return
-    if isinstance(tree, Mapping):
-        if isinstance(mapping(tree.get("spec")).get("containers"), list):
-            yield Template(pointer=pointer, pod=tree)
-            return
-        for key, value in tree.items():
-            if isinstance(key, str) and key not in ("metadata", "status"):
-                yield from _templates(value, f"{pointer}/{_escaped(key)}", depth + 1)
-    elif isinstance(tree, list):
-        for place, value in enumerate(tree):
-            yield from _templates(value, f"{pointer}/{place}", depth + 1)
-
-
 def _asks_for_whole_cards(pod: Object) -> bool:
-    containers = mapping(pod.get("spec")).get("containers")
-    asked = [mapping(mapping(each).get("resources")) for each in containers] if isinstance(containers, list) else []
-    return any(GPU in mapping(each.get(part)) for each in asked for part in ("limits", "requests"))
+    containers = list_at(pod, "spec", "containers")
+    return any(GPU in mapping_at(each, "resources", part) for each in containers for part in ("limits", "requests"))
 
 
 def _annotated(holder: Object, pointer: str, prediction: str) -> list[Object]:
     metadata = holder.get("metadata")
-    annotations = mapping(metadata).get("annotations")
+    annotations = at(metadata, "annotations")
     if not isinstance(metadata, Mapping):
         return [_add(f"{pointer}/metadata", {"annotations": {PREDICTION: prediction}})]
     if not isinstance(annotations, Mapping):
         return [_add(f"{pointer}/metadata/annotations", {PREDICTION: prediction})]
     if annotations.get(PREDICTION) == prediction:
         return []
-    return [_add(f"{pointer}/metadata/annotations/{_escaped(PREDICTION)}", prediction)]
+    return [_add(f"{pointer}/metadata/annotations/{escaped(PREDICTION)}", prediction)]
 
 
 def _placed(template: Template, least: int) -> list[Object]:
     """One more expression in each of the required terms, which are alternatives; nothing where every one has it."""
     wanted = {"key": MEMORY, "operator": GREATER, "values": [str(least)]}
-    pointer, at = f"{template.pointer}/spec", mapping(template.pod.get("spec"))
+    pointer, here = f"{template.pointer}/spec", mapping_at(template.pod, "spec")
     for depth, key in enumerate(REQUIRED[:-1]):
-        inner = at.get(key)
+        inner = here.get(key)
         pointer = f"{pointer}/{key}"
         if not isinstance(inner, Mapping):
             return [_add(pointer, _nested(REQUIRED[depth + 1 :], [{"matchExpressions": [wanted]}]))]
-        at = inner
-    terms, pointer = at.get(REQUIRED[-1]), f"{pointer}/{REQUIRED[-1]}"
+        here = inner
+    terms, pointer = here.get(REQUIRED[-1]), f"{pointer}/{REQUIRED[-1]}"
     if not isinstance(terms, list) or not terms:
         return [_add(pointer, [{"matchExpressions": [wanted]}])]
-    return [operation for place, term in enumerate(terms) for operation in _extended(mapping(term), f"{pointer}/{place}", wanted)]
+    return [operation for place, term in enumerate(terms) for operation in _extended(mapping_at(term), f"{pointer}/{place}", wanted)]
 
 
 def _extended(term: Object, pointer: str, wanted: Object) -> list[Object]:
@@ -156,7 +124,3 @@ def _nested(keys: tuple[str, ...], value: object) -> object:
 
 def _add(pointer: str, value: object) -> Object:
     return {"op": "add", "path": pointer, "value": value}
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from peakgate.hooks.kubernetes.admission import Admission
+from peakgate.hooks.kubernetes.annotations import OWN_WORDS
 from peakgate.hooks.kubernetes.candidates import Candidate, Cards
-from peakgate.hooks.kubernetes.facts import Object, at
+from peakgate.hooks.kubernetes.objects import Object, at
 from peakgate.hooks.kubernetes.reading import read_object
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -29,7 +30,7 @@ def job_of(whole: Object, beside: Sequence[Object] = ()) -> ObjectJob:
     kind, name = str(at(whole, "kind") or "object"), str(at(whole, "metadata", "name") or "")
     read = read_object(Admission(uid="", kind=kind, name=name, object=whole), beside)
     if read.job is None:
-        raise Unreadable(f"{read.problem or 'it starts nothing'}; state the job in the annotation peakgate.io/spec")
+        raise Unreadable(f"{read.problem or 'it starts nothing'}; {OWN_WORDS}")
     return ObjectJob(job=read.job, is_partial=read.is_partial)
 
 

@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-READS, NODES, CERTIFICATES = "reads", "nodes", "certificates"
-"""For reviews (`--read-cluster`), for the cards of the cluster (`--nodes`), and for certificates of its own making (`--cert-secret`)."""
+READS, NODES, CERTIFICATES = "--read-cluster", "--nodes", "--cert-secret"
+"""For reviews, for the cards of the cluster, and for certificates of its own making."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """`named`: whether one object by its name is enough. `part`: what needs it."""
+    """`verbs` on a resource. `is_named`: on one object by its name alone. `option`: only with this flag."""
 
     group: str
     resource: str
     verbs: tuple[str, ...]
-    part: str
-    named: bool = False
+    is_named: bool = False
+    option: str = ""
 
 
-PERMISSIONS: tuple[Permission, ...] = (
-    Permission(group="", resource="configmaps", verbs=("get",), part=READS),
-    Permission(group="", resource="namespaces", verbs=("get",), part=READS),
-    Permission(group="trainer.kubeflow.org", resource="trainingruntimes", verbs=("get",), part=READS),
-    Permission(group="trainer.kubeflow.org", resource="clustertrainingruntimes", verbs=("get",), part=READS),
-    Permission(group="resource.k8s.io", resource="resourceclaimtemplates", verbs=("get",), part=READS),
-    Permission(group="resource.k8s.io", resource="resourceclaims", verbs=("get",), part=READS),
-    Permission(group="resource.k8s.io", resource="deviceclasses", verbs=("get",), part=READS),
-    Permission(group="", resource="nodes", verbs=("list",), part=NODES),
-    Permission(group="resource.k8s.io", resource="resourceslices", verbs=("list",), part=NODES),
-    Permission(group="", resource="secrets", verbs=("get", "update"), part=CERTIFICATES, named=True),
+PERMISSIONS = (
+    Permission(group="", resource="configmaps", verbs=("get",), option=READS),
+    Permission(group="", resource="namespaces", verbs=("get",), option=READS),
+    Permission(group="trainer.kubeflow.org", resource="trainingruntimes", verbs=("get",), option=READS),
+    Permission(group="trainer.kubeflow.org", resource="clustertrainingruntimes", verbs=("get",), option=READS),
+    Permission(group="resource.k8s.io", resource="resourceclaimtemplates", verbs=("get",), option=READS),
+    Permission(group="resource.k8s.io", resource="resourceclaims", verbs=("get",), option=READS),
+    Permission(group="resource.k8s.io", resource="deviceclasses", verbs=("get",), option=READS),
+    Permission(group="", resource="nodes", verbs=("list",), option=NODES),
+    Permission(group="resource.k8s.io", resource="resourceslices", verbs=("list",), option=NODES),
+    Permission(group="", resource="secrets", verbs=("get", "update"), option=CERTIFICATES, is_named=True),
     Permission(
         group="admissionregistration.k8s.io",
         resource="validatingwebhookconfigurations",
         verbs=("get", "patch"),
-        part=CERTIFICATES,
-        named=True,
+        option=CERTIFICATES,
+        is_named=True,
     ),
     Permission(
         group="admissionregistration.k8s.io",
         resource="mutatingwebhookconfigurations",
         verbs=("get", "patch"),
-        part=CERTIFICATES,
-        named=True,
+        option=CERTIFICATES,
+        is_named=True,
     ),
 )

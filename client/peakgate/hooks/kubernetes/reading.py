@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from peakgate.client.source import LaunchText, Source
-from peakgate.hooks.kubernetes.admission import Admission, Object, mapping
+from peakgate.hooks.kubernetes.admission import Admission
 from peakgate.hooks.kubernetes.facts import DEVICE_KINDS
+from peakgate.hooks.kubernetes.objects import Object, mapping_at
 from peakgate.readers.files import FileError, GivenFiles
 from peakgate.readers.launch import NOT_READ
 from peakgate.readers.manifests.pods import MOST_CONTAINERS, Pods, members, pods_of
@@ -98,7 +99,7 @@ def _more_than_is_read(pods: Sequence[Pods]) -> Read | None:
 
 def _bare(whole: Object) -> Object:
     """The object without what the API server adds."""
-    metadata = {key: value for key, value in mapping(whole.get("metadata")).items() if key not in LEFT_OUT}
+    metadata = {key: value for key, value in mapping_at(whole, "metadata").items() if key not in LEFT_OUT}
     return {key: value for key, value in whole.items() if key != "status"} | {"metadata": metadata}
 
 

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from peakgate.client.connect import Client
 from peakgate.client.render.suggestions import assignments
 from peakgate.client.render.units import gb
-from peakgate.hooks.kubernetes.facts import Object, at, list_at, mapping_at
+from peakgate.hooks.kubernetes.node_labels import MEMORY
 from peakgate.hooks.kubernetes.object_job import Unreadable, job_of
+from peakgate.hooks.kubernetes.objects import Object, at, list_at, mapping_at
 from peakgate.hooks.kubernetes.quantities import MEBIBYTE
 from peakgate.hooks.kubernetes.requests import GPU
+from peakgate.hooks.kubernetes.selection import GREATER
 from peakgate.readers.manifests.trainjob import TRAINERS
 from peakgate.v1.plain import plain_value
 from peakgate.v1.prediction_pb2 import Suggestion, Verdict
@@ -28,7 +30,6 @@ OPT_IN = "trainer.kubeflow.org/autoconf-plugin"
 PLUGIN = "peakgate"
 MANAGER = "peakgate.io/recommender"
 CHANGES = "peakgate.io/recommended-changes"
-MEMORY_LABEL = "nvidia.com/gpu.memory"
 RESOURCES = frozenset({"gpu.type", "gpu.count", "gpu.memory_bytes", "node.gpus", "parallelism.world_size"})
 """Fields of a job that are resources of a TrainJob; every other one is an argument of its launch."""
 
@@ -118,7 +119,7 @@ def _of_others(train_job: Object) -> list[object]:
 
 def _runtime_patch(need_bytes: int) -> dict[str, object]:
     """Only nodes whose GPUs have the memory: Gt, because the label is a number of MiB."""
-    expression = {"key": MEMORY_LABEL, "operator": "Gt", "values": [str(-(-need_bytes // MEBIBYTE) - 1)]}
+    expression = {"key": MEMORY, "operator": GREATER, "values": [str(-(-need_bytes // MEBIBYTE) - 1)]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     pod = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
     job = {"name": TRAINERS[0], "template": {"spec": {"template": {"spec": pod}}}}

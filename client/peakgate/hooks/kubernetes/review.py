@@ -5,34 +5,25 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 from peakgate.hooks.change import change_of
-from peakgate.hooks.kubernetes.admission import Admission, Answer, Object, parse_review, response_of
+from peakgate.hooks.kubernetes.admission import Admission, Answer, parse_review, response_of
+from peakgate.hooks.kubernetes.annotations import MODE, OVERRIDE, PREDICTION, TRY
+from peakgate.hooks.kubernetes.cluster import Cluster, NoCluster
 from peakgate.hooks.kubernetes.facts import Facts, with_devices
 from peakgate.hooks.kubernetes.joining import joins_by_uid
 from peakgate.hooks.kubernetes.judging import Asked, Judged, Jury
 from peakgate.hooks.kubernetes.metrics import WebhookMetrics
 from peakgate.hooks.kubernetes.mutating import changed_by, patch_of
+from peakgate.hooks.kubernetes.outcomes import FAULT
 from peakgate.hooks.kubernetes.reading import Read, read_object
 from peakgate.hooks.kubernetes.rules import TOLD, Mode, Rules
 from peakgate.hooks.kubernetes.stated_gpu import AskedCards, asked_of, trains_without_gpus
-from peakgate.hooks.kubernetes.verdicts import (
-    FAULT,
-    MODE,
-    OVERRIDE,
-    PREDICTION,
-    TRY,
-    Case,
-    Decided,
-    Wishes,
-    decide,
-    not_judged,
-)
+from peakgate.hooks.kubernetes.verdicts import Case, Decided, Wishes, decide, not_judged
 from peakgate.hooks.kubernetes.workloads import OTHER_KIND, TRAIN_JOB, asks_for_gpus, content_of, is_new, is_owned, kind_of, might_train
 from peakgate.v1.training_job_pb2 import TrainingJob
 
@@ -40,29 +31,6 @@ DEADLINE_SECONDS = 1.7
 """An answer leaves within two, and the API server waits for three."""
 
 Tell = Callable[[str, str], None]
-
-
-class Cluster(Protocol):
-    """What is known of the cluster beside the object under review. Nothing raises; what is not known in time is left out."""
-
-    async def named_by(self, workload: Object) -> Sequence[Object]:
-        """Config maps and the training runtime that a workload names."""
-
-    async def modes_of(self, namespace: str) -> Sequence[str]:
-        """What the namespace's own label wishes for."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoCluster:
-    """A webhook that may not read the cluster."""
-
-    async def named_by(self, workload: Object) -> Sequence[Object]:  # noqa: ARG002 - a form of Cluster
-        """Nothing."""
-        return ()
-
-    async def modes_of(self, namespace: str) -> Sequence[str]:  # noqa: ARG002 - a form of Cluster
-        """Nothing."""
-        return ()
 
 
 @dataclass(kw_only=True)
@@ -128,18 +96,12 @@ class Reviewer:
             return Decided() if is_silent else not_judged(mode, read.problem)
         asked = asked_of(read, read.job, facts)
         judged = await self._judged(admission, read.job, asked, mode, request_id="" if admission.is_dry_run else _id_of(admission))
-        rules, launch = self.rules(), read.source.launch if read.source is not None else None
-        override = admission.annotation(OVERRIDE)
-        wishes = Wishes(
-            try_reason=admission.annotation(TRY),
-            override=override,
-            may_override=bool(override) and rules.may_override(admission.user, admission.groups),
-        )
+        launch = read.source.launch if read.source is not None else None
         return decide(
             Case(
                 judged=judged,
                 mode=mode,
-                wishes=wishes,
+                wishes=self._wishes(admission),
                 is_partial=read.is_partial,
                 is_dry_run=admission.is_dry_run,
                 sources=read.sources,
@@ -147,6 +109,10 @@ class Reviewer:
                 edit=partial(change_of, launch=launch) if launch is not None else None,
             )
         )
+
+    def _wishes(self, admission: Admission) -> Wishes:
+        may_override = self.rules().may_override(admission.user, admission.groups)
+        return Wishes(try_reason=admission.annotation(TRY), override=admission.annotation(OVERRIDE), may_override=may_override)
 
     async def _mutated(self, admission: Admission, mode: Mode) -> Decided:
         """Nothing in the mode audit, of which the submitter is to notice nothing."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from peakgate.hooks.kubernetes.admission import ReviewError
-from peakgate.hooks.kubernetes.listener import JSON, Handle, Request, Response
+from peakgate.hooks.kubernetes.http_connection import JSON, Request, Response
+from peakgate.hooks.kubernetes.listener import Handle
 from peakgate.hooks.kubernetes.metrics import CONTENT_TYPE, WebhookMetrics
 
 VALIDATE, MUTATE, HEALTH, READY, METRICS = "/validate", "/mutate", "/healthz", "/readyz", "/metrics"

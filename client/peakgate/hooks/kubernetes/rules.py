@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Annotated
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from peakgate.hooks.rules_file import yaml_word
 
 
 class Mode(StrEnum):
@@ -41,18 +41,8 @@ STRICTNESS = tuple(Mode)
 TOLD = frozenset({Mode.warn, Mode.enforce})
 """Modes in which the submitter reads something."""
 
-LARGEST_BYTES = 1 << 20
 
-
-class RulesError(Exception):
-    """A file that states no rules, in words for an operator."""
-
-
-def _word(value: object) -> object:
-    return "off" if value is False else value  # what YAML makes of a bare `off`
-
-
-AnyMode = Annotated[Mode, BeforeValidator(_word)]
+AnyMode = Annotated[Mode, BeforeValidator(yaml_word)]
 
 
 class _Model(BaseModel):
@@ -94,22 +84,3 @@ class Rules(_Model):
     def may_override(self, user: str, groups: Iterable[str]) -> bool:
         """Whether somebody's override counts."""
         return user in self.overrides.users or not set(self.overrides.groups).isdisjoint(groups)
-
-
-def read_rules(path: Path) -> Rules:
-    """The rules of a file. Raises RulesError that names every fault."""
-    try:
-        with path.open("rb") as file:
-            told = file.read(LARGEST_BYTES + 1)
-    except OSError as error:
-        raise RulesError(f"{path}: {error.strerror or error}") from error
-    if len(told) > LARGEST_BYTES:
-        raise RulesError(f"{path} is larger than {LARGEST_BYTES} bytes")
-    try:
-        document = yaml.safe_load(told)
-        return Rules.model_validate({} if document is None else document)
-    except ValidationError as error:
-        faults = [f"{'.'.join(map(str, each['loc'])) or 'the file'}: {each['msg']}" for each in error.errors()]
-        raise RulesError(f"{path}: {'; '.join(faults)}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise RulesError(f"{path} is no YAML: {' '.join(str(error).split())[:200]}") from error

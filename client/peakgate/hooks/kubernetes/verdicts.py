@@ -7,38 +7,29 @@ from dataclasses import dataclass, field
 
 from peakgate.hooks.asking import BESIDE
 from peakgate.hooks.kubernetes.admission import Answer
+from peakgate.hooks.kubernetes.annotations import OVERRIDE, OWN_WORDS, TRY
 from peakgate.hooks.kubernetes.judging import Judged
+from peakgate.hooks.kubernetes.outcomes import (
+    ALLOWED,
+    DENIED,
+    NO_VERDICT,
+    OVERRIDDEN,
+    SKIPPED,
+    TRIED,
+    UNCHECKED,
+    UNREAD,
+    VERDICTS,
+    WOULD_DENY,
+)
 from peakgate.hooks.kubernetes.rules import TOLD, Mode
 from peakgate.hooks.message import MARK, Told, lines_of, plain, shown
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
-
-PREFIX = "peakgate.io/"
-SPEC, MODE, OVERRIDE, TRY, PREDICTION = (PREFIX + word for word in ("spec", "mode", "override", "try", "prediction"))
-"""Annotations and labels of a workload."""
-
-ALLOWED, WOULD_DENY, DENIED, OVERRIDDEN, TRIED, UNCHECKED, UNREAD, SKIPPED, FAULT = (
-    "allowed",
-    "would_deny",
-    "denied",
-    "overridden",
-    "tried",
-    "unchecked",
-    "unread",
-    "skipped",
-    "fault",
-)
-OUTCOMES = (ALLOWED, WOULD_DENY, DENIED, OVERRIDDEN, TRIED, UNCHECKED, UNREAD, SKIPPED, FAULT)
-"""What becomes of a review. unchecked: nobody could judge in time; unread: the object does not say enough to be a job."""
-
-NO_VERDICT = "none"
-VERDICTS = ("admit", "reject", "undecided", NO_VERDICT)
 
 NOT_CHECKED = "not checked: nobody judged in time whether this job fits its GPUs"
 UNSERVED = "judged without the service, not recorded"
 TRY_WITH = f"to try it: annotate {TRY}=REASON"
 DRY_TRY = "a dry run records no try, so that this cannot be granted now"
 PARTLY = "admitted, for a part of the launch is not known here"
-OWN_WORDS = f"state the job in the annotation {SPEC}"
 LONGEST_LINE = 250
 LONGEST_AUDIT = 1000
 
@@ -137,8 +128,7 @@ def _overruled(case: Case) -> tuple[str, ...]:
 
 
 def _open(case: Case, answer: PredictResponse) -> str:
-    conclusion = case.judged.conclusion
-    text = f"cannot be judged: {conclusion.reason if conclusion is not None and conclusion.reason else answer.reason}"
+    text = f"cannot be judged: {case.judged.reason or answer.reason}"
     return f"{text} ({_unserved(case)})" if _unserved(case) else text
 
 
@@ -153,12 +143,11 @@ def _decided(case: Case, answer: PredictResponse, outcome: str, *, message: str 
 
 
 def _audit(case: Case, answer: PredictResponse, outcome: str, verdict: str) -> dict[str, str]:
-    conclusion = case.judged.conclusion
     told = {
         "outcome": outcome,
         "mode": case.mode.value,
         "verdict": verdict,
-        "reason": conclusion.reason if conclusion is not None and conclusion.reason else answer.reason,
+        "reason": case.judged.reason or answer.reason,
         "prediction": answer.prediction,
         "gpu": answer.capacity.gpu,
         "overruled": case.overruled,

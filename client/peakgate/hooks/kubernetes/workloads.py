@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from peakgate.hooks.kubernetes.admission import Admission, Object, mapping, text
+from peakgate.hooks.kubernetes.admission import Admission
+from peakgate.hooks.kubernetes.annotations import PREDICTION
+from peakgate.hooks.kubernetes.objects import Object, at, list_at, mapping_at, text_at
 from peakgate.hooks.kubernetes.requests import may_be_gpu
-from peakgate.hooks.kubernetes.verdicts import PREDICTION
 from peakgate.hooks.signs import names_training
 from peakgate.readers.manifests.pods import Pods
 
@@ -59,11 +60,11 @@ def content_of(admission: Admission) -> str:
 
 def _started(cron_job: Object) -> tuple[object, ...]:
     """All that its jobs are made of, in pieces, without the name of the prediction that was added."""
-    job = mapping(mapping(cron_job.get("spec")).get("jobTemplate"))
-    spec = mapping(job.get("spec"))
-    pod = mapping(spec.get("template"))
-    metadata = mapping(pod.get("metadata"))
-    annotations = _without(mapping(metadata.get("annotations")), PREDICTION)
+    job = mapping_at(cron_job, "spec", "jobTemplate")
+    spec = mapping_at(job, "spec")
+    pod = mapping_at(spec, "template")
+    metadata = mapping_at(pod, "metadata")
+    annotations = _without(mapping_at(metadata, "annotations"), PREDICTION)
     return (_without(job, "spec"), _without(spec, "template"), _without(pod, "metadata"), _without(metadata, "annotations"), annotations)
 
 
@@ -73,8 +74,7 @@ def _without(whole: Object, key: str) -> dict[str, object]:
 
 def is_owned(admission: Admission) -> bool:
     """Whether a controller made it: then its owner was judged, or the owner's owner, and a refusal would only make it try for ever."""
-    owners = admission.metadata.get("ownerReferences")
-    return isinstance(owners, list) and any(mapping(each).get("controller") is True for each in owners)
+    return any(at(each, "controller") is True for each in list_at(admission.metadata, "ownerReferences"))
 
 
 def asks_for_gpus(admission: Admission) -> bool:
@@ -85,8 +85,7 @@ def asks_for_gpus(admission: Admission) -> bool:
 
 
 def _is_gpu_request(each: Object) -> bool:
-    resources = mapping(each.get("resources"))
-    amounts = (*mapping(resources.get("limits")).items(), *mapping(resources.get("requests")).items())
+    amounts = (*mapping_at(each, "resources", "limits").items(), *mapping_at(each, "resources", "requests").items())
     return any(may_be_gpu(name) and str(amount) != "0" for name, amount in amounts) or bool(each.get("resourceClaims"))
 
 
@@ -96,7 +95,7 @@ def names_a_gpu(pods: Pods) -> bool:
 
 
 def _has_share(tree: Object) -> bool:
-    return any(not SHARES.isdisjoint(mapping(each.get("annotations"))) for each in _mappings(tree))
+    return any(not SHARES.isdisjoint(mapping_at(each, "annotations")) for each in _mappings(tree))
 
 
 def might_train(admission: Admission, *, is_other: bool = False) -> bool:
@@ -109,13 +108,8 @@ def might_train(admission: Admission, *, is_other: bool = False) -> bool:
 
 def _commands(spec: object) -> Iterator[str]:
     for each in _mappings(spec):
-        words = [word for key in ("command", "args") for word in _texts(each.get(key))]
-        yield " ".join(words)
-        yield text(each.get("entrypoint"))
-
-
-def _texts(value: object) -> Iterator[str]:
-    yield from (text(each) for each in value) if isinstance(value, list) else ()
+        yield " ".join(text_at(word) for key in ("command", "args") for word in list_at(each, key))
+        yield text_at(each, "entrypoint")
 
 
 def _mappings(tree: object) -> Iterator[Object]:

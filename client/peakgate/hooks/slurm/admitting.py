@@ -13,6 +13,7 @@ from peakgate.client.slurm_defaults import CARDS_FILE
 from peakgate.hooks.change import change_of
 from peakgate.hooks.message import REFUSED, SUBMITTED, Told, lines_of, plain, shown
 from peakgate.hooks.slurm.attached import PREDICTION, Attached, attach, read_attached
+from peakgate.hooks.slurm.card_table import TableError
 from peakgate.hooks.slurm.command_line import CommandLine, Component, asks_for_gpus, options_around, options_of_environment
 from peakgate.hooks.slurm.host_cards import HostCards, host_cards
 from peakgate.hooks.slurm.judge import Judged, Launch, judge, source_of
@@ -80,7 +81,10 @@ def _decided(
     source = source_of(_launch(line, component, script, environment, options, own.stated))
     if source is None:
         return None
-    cards = host_cards(options, Path(settings.cards) if settings.cards else CARDS_FILE)
+    try:
+        cards = host_cards(options, Path(settings.cards) if settings.cards else CARDS_FILE)
+    except TableError as error:
+        return Decision(words=line.words, lines=[plain(f"not checked: {error}")])
     source = cards.under(source)
     asides = source.launch.reading.asides if source.launch is not None else {}
     try_reason = line.own.get("try") or own.try_reason or asides.get("try", "")

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from peakgate.client.imports.joined import UNCHECKED
+from peakgate.client.source import LaunchText
 from peakgate.hooks.asking import Judges
 from peakgate.hooks.cache import Cache
 from peakgate.hooks.slurm.attached import Attached, AttachedError, attached_job, is_of
@@ -23,6 +24,8 @@ from peakgate.v1.training_job_pb2 import TrainingJob
 STAMP = re.compile(r"(?<!\S)peakgate=([0-9A-Za-z_-]{1,128})(?!\S)")
 UNKNOWN = "the prediction that the job was admitted with is not known, or cannot be looked up now"
 NEW_GPUS = "GPUs are added to a job that was admitted without any, and its script cannot be seen now; submit it anew"
+WORDS_SECONDS = 0.03
+"""A script is read so long for the words of a change alone: within what the gate has beside the service's deadline (gate.py)."""
 TOO_SLOW = "the script takes too long to be read"
 
 
@@ -62,6 +65,13 @@ class Finder:
             return Found(job=stored.job, stored=stored)
         return Found(job=job) if job is not None else await self._of_script(request, submission, attached)
 
+    async def launch(self, request: Request, submission: Submission, attached: Attached) -> LaunchText | None:
+        """The launch of a job that the submit host attached, for the words of a change; None where it cannot be seen whole, or in time."""
+        if request.operation == MODIFY:
+            return None
+        read = (await self._of_script(request, submission, attached, seconds=WORDS_SECONDS)).read
+        return None if read.is_partial else read.launch
+
     async def _stored(self, request: Request, attached: Attached) -> GetPredictionResponse | None:
         """The prediction of the submit host, when it is of the document that was attached."""
         if not attached.prediction or not attached.digest:
@@ -81,13 +91,14 @@ class Finder:
         stored = await self.judges.stored(full_name(match[1]))
         return Found(job=stored.job, stored=stored) if stored is not None else Found(read=Read(problem=UNKNOWN))
 
-    async def _of_script(self, request: Request, submission: Submission, attached: Attached) -> Found:
+    async def _of_script(self, request: Request, submission: Submission, attached: Attached, *, seconds: float | None = None) -> Found:
         key = (request.script, request.argv, attached.stated, *request_flags(submission))
         read = self._readings.get(key)
         if read is None:
             work = functools.partial(read_submission, submission, request.script, request.argv, attached.stated)
+            limit = self.judges.deadline_seconds if seconds is None else seconds
             try:
-                read = await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(self._reader, work), self.judges.deadline_seconds)
+                read = await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(self._reader, work), limit)
             except TimeoutError:
                 return Found(read=Read(problem=TOO_SLOW))
             self._readings.put(key, read)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from peakgate.client.imports.joined import UNCHECKED
+from peakgate.client.source import LaunchText
 from peakgate.hooks.advising import Advisers
 from peakgate.hooks.asking import STORED, Judgement, Judges
 from peakgate.hooks.change import change_of
@@ -43,6 +44,7 @@ Tell = Callable[[str, str], None]
 class _Judged:
     judgement: Judgement
     read: Read = field(default_factory=Read)
+    launch: LaunchText | None = None
     steering: Steering = field(default_factory=Steering)
     ask_for: str = ""
     too_small: str = ""
@@ -108,7 +110,7 @@ class Gate:
             override=rules.override_of(wishes.override),
             is_partial=read.is_partial,
             is_told=attached.is_told and judged.judgement.by == STORED,
-            edit=functools.partial(change_of, launch=read.launch) if read.launch is not None else None,
+            edit=functools.partial(change_of, launch=judged.launch) if judged.launch is not None else None,
             by_operator=request.operation == MODIFY and request.uid in self.operators,
         )
         outcome = outcome_of(case)
@@ -139,7 +141,10 @@ class Gate:
         steering = steering_of(submission, cards, choice, judgement.answer)
         ask_for = type_that_holds(submission, cards, choice, judgement.answer)
         too_small = card_too_small(cards, choice, judgement.answer)
-        return _Judged(read=found.read, judgement=judgement, steering=steering, ask_for=ask_for, too_small=too_small)
+        launch = found.read.launch
+        if launch is None and judgement.answer.suggestions and not attached.is_told:
+            launch = await self.finder.launch(request, submission, attached)
+        return _Judged(read=found.read, launch=launch, judgement=judgement, steering=steering, ask_for=ask_for, too_small=too_small)
 
     def _note(self, decision: Decision) -> None:
         self.journal.note(decision)

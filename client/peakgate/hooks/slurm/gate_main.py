@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from peakgate.client.slurm_defaults import SERVICE_SECONDS
@@ -15,6 +14,8 @@ from peakgate.hooks.advising import Advisers
 from peakgate.hooks.asking import Judges, Service
 from peakgate.hooks.beside import Beside
 from peakgate.hooks.live_file import LiveFile
+from peakgate.hooks.program import BAD_USAGE, connect, tell, told_to_stop
+from peakgate.hooks.rules_file import RulesError, read_rules
 from peakgate.hooks.slurm.card_table import CardTable, TableError, read_table
 from peakgate.hooks.slurm.cards import Cards
 from peakgate.hooks.slurm.finding import Finder
@@ -23,11 +24,7 @@ from peakgate.hooks.slurm.gate_metrics import GateMetrics, Watched, served
 from peakgate.hooks.slurm.journal import Journal
 from peakgate.hooks.slurm.peers import Peers, SocketError, allowed_users, listen
 from peakgate.hooks.slurm.rules import Rules
-from peakgate.hooks.slurm.rules_file import RulesError, read_rules
 
-BAD_USAGE = 2
-ENDING = (signal.SIGTERM, signal.SIGINT)
-CONNECT_SECONDS = 2.0
 LAST_ANSWERS_SECONDS = 0.5
 """For requests that are under way when the gate is told to stop: longer than any of them takes."""
 
@@ -63,15 +60,11 @@ def run_gate(options: GateOptions) -> int:
     return 0
 
 
-def tell(level: str, text: str) -> None:
-    """One line on standard error, which systemd's journal keeps with its time."""
-    sys.stderr.write(f"{level}: {text}\n")
-    sys.stderr.flush()
-
-
 async def _run(options: GateOptions) -> None:
     metrics = GateMetrics()
-    rules = LiveFile(options.rules, read_rules, tell, fault=RulesError, without=None if options.is_rules_needed else Rules())
+    rules = LiveFile(
+        options.rules, partial(read_rules, model=Rules), tell, fault=RulesError, without=None if options.is_rules_needed else Rules()
+    )
     cards = LiveFile(options.cards, read_table, tell, fault=TableError, without=CardTable())
     operators, journal, beside = allowed_users(options.allow_users), Journal(options.journal, tell), Beside(tell)
     service = Service(options.server) if options.server else None
@@ -97,23 +90,17 @@ async def _run(options: GateOptions) -> None:
     )
     peers = Peers(answer=gate.answer, allowed=operators, refuse=lambda reason: metrics.refused.labels(reason).inc())
     try:
-        async with _beside(beside, wanted=options.beside), _listening(options.socket, peers):
+        async with beside.running() if options.beside else contextlib.nullcontext(), _listening(options.socket, peers):
             with served(metrics, options.metrics_port) as port:
-                await _connect(service)
+                await connect(service)
                 tell("info", f"listening at {options.socket}" + (f", metrics on port {port}" if port else ""))
-                await _told_to_stop()
+                await told_to_stop()
     finally:
         await advisers.close()
         finder.close()
         journal.close()
         if service is not None:
             await service.channel.close()
-
-
-@contextlib.asynccontextmanager
-async def _beside(beside: Beside, *, wanted: bool) -> AsyncIterator[None]:
-    async with beside.running() if wanted else contextlib.nullcontext():
-        yield
 
 
 @contextlib.asynccontextmanager
@@ -126,17 +113,3 @@ async def _listening(path: Path, peers: Peers) -> AsyncIterator[None]:
         server.close()
         path.unlink(missing_ok=True)  # noqa: ASYNC240 - nobody is served any more
         await peers.finish(LAST_ANSWERS_SECONDS)
-
-
-async def _connect(service: Service | None) -> None:
-    """The first submission finds a channel that is open already; a service that is away is found later."""
-    if service is not None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(service.channel.channel_ready(), CONNECT_SECONDS)
-
-
-async def _told_to_stop() -> None:
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    for number in ENDING:
-        loop.add_signal_handler(number, told.set)
-    await told.wait()

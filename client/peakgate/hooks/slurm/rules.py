@@ -11,6 +11,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from peakgate.hooks.rules_file import yaml_word
+
 
 class Mode(StrEnum):
     """off: not looked at; shadow: judged and written down; warn: told as well; enforce: a job that does not fit is refused."""
@@ -33,15 +35,11 @@ TOLD = frozenset({Mode.warn, Mode.enforce})
 """Modes in which the submitter reads something."""
 
 
-def _word(value: object) -> object:
-    return "off" if value is False else value  # what YAML makes of a bare `off`
-
-
 def _listed(value: object) -> object:
     return [value] if isinstance(value, str | int) else value
 
 
-AnyMode = Annotated[Mode, BeforeValidator(_word)]
+AnyMode = Annotated[Mode, BeforeValidator(yaml_word)]
 Names = Annotated[tuple[Annotated[str, BeforeValidator(str)], ...], BeforeValidator(_listed)]
 """One name or several."""
 
@@ -82,7 +80,7 @@ class Override(_Model):
             raise ValueError("needs either word or sha256, the digest of it")
         return self
 
-    def is_word(self, told: str) -> bool:
+    def isyaml_word(self, told: str) -> bool:
         """Whether it is this word."""
         digest = hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
         return hmac.compare_digest(digest, self.sha256 or hashlib.sha256(self.word.encode()).hexdigest())
@@ -138,7 +136,7 @@ class Rules(_Model):
 
     def override_of(self, word: str) -> Override | None:
         """The override whose word it is."""
-        return next((each for each in self.overrides if word and each.is_word(word)), None)
+        return next((each for each in self.overrides if word and each.isyaml_word(word)), None)
 
 
 def _holds(rule: Rule, partition: str, who: Who) -> bool:

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from tests.admission_reviews import T4, TRAIN, a_container, a_template, a_workload
 
-from peakgate.hooks.kubernetes.admission import Admission, Object
+from peakgate.hooks.kubernetes.admission import Admission
 from peakgate.hooks.kubernetes.cluster import READ_SECONDS, ApiCluster
 from peakgate.hooks.kubernetes.facts import Facts, with_devices
+from peakgate.hooks.kubernetes.objects import Object
 from peakgate.hooks.kubernetes.reading import read_object
 from peakgate.hooks.kubernetes.workload_cards import cards_of_workload
 
@@ -152,11 +153,8 @@ async def test_a_slow_api_server_is_not_waited_for(executor: Executor) -> None:
 
 
 async def test_the_label_of_a_namespace_is_its_wish(executor: Executor) -> None:
-    """Unless nobody asks for it."""
-    found = cluster(FakeApi(), executor)
-    assert await found.modes_of("team-a") == ["enforce"]
-    found.wants_namespaces = False
-    assert await found.modes_of("team-a") == ()
+    """As the API server has it now."""
+    assert await cluster(FakeApi(), executor).modes_of("team-a") == ["enforce"]
 
 
 @pytest.mark.parametrize(("key", "kind"), [("resourceClaimTemplateName", "ResourceClaimTemplate"), ("resourceClaimName", "ResourceClaim")])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from peakgate.hooks.kubernetes.facts import Object
 from peakgate.hooks.kubernetes.inventory import Inventory
+from peakgate.hooks.kubernetes.objects import Object
 
 
 @dataclass

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.kubernetes_double import ApiDouble, api_double
 
-from peakgate.hooks.kubernetes.kubernetes_api import KubernetesApi, SecretStore, WebhookConfigurations
+from peakgate.hooks.kubernetes.certificate_keeping import SecretStore, WebhookConfigurations
+from peakgate.hooks.kubernetes.kubernetes_api import KubernetesApi
 from peakgate.hooks.kubernetes.own_certificates import ConflictError, OwnCertificates, StoreError
 from peakgate.hooks.kubernetes.permissions import PERMISSIONS
 

@@ -14,18 +14,12 @@ from peakgate.hooks.asking import SERVICE, Judgement
 from peakgate.hooks.kubernetes.candidates import Conclusion
 from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.judging import Judged
-from peakgate.hooks.kubernetes.mutating import (
-    AFFINITY,
-    NOTHING,
-    changed_by,
-    least_mebibytes,
-    patch_of,
-    templates_of,
-)
+from peakgate.hooks.kubernetes.mutating import AFFINITY, NOTHING, changed_by, least_mebibytes, patch_of
 from peakgate.hooks.kubernetes.mutating import (
     ANNOTATION as ANNOTATED,
 )
 from peakgate.hooks.kubernetes.node_labels import MEMORY
+from peakgate.hooks.kubernetes.templates import templates_of
 from peakgate.v1.prediction_pb2 import Capacity, Peak, PredictResponse, Verdict
 
 GIB = 1 << 30

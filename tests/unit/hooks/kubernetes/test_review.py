@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from tests.admission_further import further_cases
-from tests.admission_reviews import RECORDED, Case, cases, recorded, with_new_uids
+from tests.admission_reviews import RECORDED, Case, cases, with_new_uids
 from tests.unit.hooks.kubernetes.checks import check
 
 from peakgate.hooks.kubernetes.review import Reviewer
@@ -35,10 +34,9 @@ async def test_a_review_comes_out_as_the_table_says(reviewer: Reviewer, case: Ca
     assert found == [(case.verdict, case.outcome)]
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-async def test_a_recorded_review_is_answered(reviewer: Reviewer, path: Path) -> None:
+@pytest.mark.parametrize("body", RECORDED.values(), ids=RECORDED)
+async def test_a_recorded_review_is_answered(reviewer: Reviewer, body: bytes) -> None:
     """What a real API server sent: its uid comes back, and a launch that states no model is allowed with one warning."""
-    body = recorded(path)
     response = json.loads(await reviewer.validate(body))["response"]
     assert response["uid"] == json.loads(body)["request"]["uid"]
     assert response["allowed"] is True

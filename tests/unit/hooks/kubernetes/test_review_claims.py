@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from tests.admission_reviews import FITS, H100, MODES, SPEC, T4, TOO_LARGE, a_container, a_review, a_template, a_workload
 
-from peakgate.hooks.kubernetes.admission import Object
+from peakgate.hooks.kubernetes.cluster import NoCluster
 from peakgate.hooks.kubernetes.facts import Facts
-from peakgate.hooks.kubernetes.review import NoCluster, Reviewer
+from peakgate.hooks.kubernetes.objects import Object
+from peakgate.hooks.kubernetes.review import Reviewer
 
 PRODUCT = "device.attributes['gpu.nvidia.com'].productName == 'Tesla T4'"
 BETWEEN: Mapping[str, Any] = {

@@ -12,9 +12,10 @@ import pytest
 from tests.admission_reviews import SPEC, T4, TOO_LARGE, TRAIN, a_container, a_review, a_template, a_workload, stating
 
 from peakgate.hooks.kubernetes import review as review_module
-from peakgate.hooks.kubernetes.admission import Object
+from peakgate.hooks.kubernetes.cluster import NoCluster
 from peakgate.hooks.kubernetes.facts import Facts, Node
-from peakgate.hooks.kubernetes.review import NoCluster, Reviewer
+from peakgate.hooks.kubernetes.objects import Object
+from peakgate.hooks.kubernetes.review import Reviewer
 
 V100 = "Tesla-V100-SXM2-16GB"
 NAMELESS = json.dumps(a_review(stating("Job", TOO_LARGE, product=""), namespace="enforced-a")).encode()
@@ -75,10 +76,6 @@ class Labelled(NoCluster):
 
     wish: str = ""
 
-    async def named_by(self, workload: Object) -> Sequence[Object]:
-        """Nothing."""
-        return await NoCluster.named_by(self, workload)
-
     async def modes_of(self, namespace: str) -> Sequence[str]:
         """The wish."""
         return [self.wish]
@@ -104,7 +101,7 @@ class WithRuntime(NoCluster):
         pod = {"spec": {"containers": [{"name": "node", "resources": {"limits": self.resources}}]}}
         jobs = [{"name": "node", "template": {"spec": {"template": pod}}}]
         runtime = {"kind": "ClusterTrainingRuntime", "apiVersion": "trainer.kubeflow.org/v1alpha1", "metadata": {"name": "torch"}}
-        return [*await NoCluster.named_by(self, workload), {**runtime, "spec": {"template": {"spec": {"replicatedJobs": jobs}}}}]
+        return [{**runtime, "spec": {"template": {"spec": {"replicatedJobs": jobs}}}}]
 
 
 @pytest.mark.parametrize(

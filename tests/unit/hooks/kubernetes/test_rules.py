@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from peakgate.hooks.kubernetes.rules import Labels, Mode, Rules, RulesError, read_rules
+from peakgate.hooks.kubernetes.rules import Labels, Mode, Rules
+from peakgate.hooks.rules_file import RulesError, read_rules
 
 FILE = """
 mode: audit
@@ -21,7 +22,7 @@ overrides: {groups: [sre], users: [alice]}
 def rules(tmp_path: Path, text: str = FILE) -> Rules:
     """The rules of a text."""
     (tmp_path / "rules.yaml").write_text(text)
-    return read_rules(tmp_path / "rules.yaml")
+    return read_rules(tmp_path / "rules.yaml", Rules)
 
 
 @pytest.mark.parametrize(
@@ -67,16 +68,8 @@ def test_nothing_stated_warns_and_lets_nobody_override(tmp_path: Path) -> None:
     assert not found.may_override("root", ("system:masters",))
 
 
-@pytest.mark.parametrize(
-    "text", ["mode: deny", "mdoe: warn", "namespaces: [{mode: warn}]", "[", "- a", "x" * (1 << 21), "overrides: {groups: 5}"]
-)
+@pytest.mark.parametrize("text", ["mode: deny", "mdoe: warn", "namespaces: [{mode: warn}]", "overrides: {groups: 5}"])
 def test_a_file_that_states_no_rules_is_told(tmp_path: Path, text: str) -> None:
     """With the file's name and the fault."""
     with pytest.raises(RulesError, match=r"rules\.yaml"):
         rules(tmp_path, text)
-
-
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """Also."""
-    with pytest.raises(RulesError, match="No such file"):
-        read_rules(tmp_path / "none.yaml")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.unit.hooks.slurm.building import TRAINING, Answering, an_answer, rejected, serving
+from tests.unit.hooks.slurm.building import TRAINING, Answering, a_suggestion, an_answer, rejected, serving
 
 from peakgate.hooks.advising import Advisers
 from peakgate.hooks.asking import Judges, Service
@@ -214,3 +214,22 @@ async def test_a_host_that_answered_needs_no_second_question(tmp_path: Path) -> 
         by = [decision["by"] for decision in each.decisions()]
     assert (same, other, by) == ("ALLOW aa", "ALLOW 0123abcd", ["stored", "stored", "stored", "service"])
     assert [request.job.gpu.type for request in service.asked] == ["a100-40gb"]
+
+
+async def test_what_the_host_judged_in_silence_is_told_in_the_scripts_own_words(tmp_path: Path) -> None:
+    """Not in those of the document that it attached; where a script names a file, which is not read here, in those."""
+    job = TrainingJob()
+    job.model.preset, job.gpu.type, job.gpu.count, job.node.gpus = "gpt2", "h100-80gb", 1, 1
+    answer = rejected(prediction="predictions/aa")
+    answer.suggestions.append(a_suggestion())
+    answer.suggestions[0].changes["batch.micro_batch_size"].number_value = 1
+    service = Answering(stored={"predictions/aa": GetPredictionResponse(job=job, prediction=answer)})
+    whole = TRAINING.replace("--micro-batch-size 1", "--micro-batch-size 8")
+    partly = whole.replace("--bf16", "--bf16 --deepspeed --deepspeed_config /home/ann/ds.json")
+    async with running(tmp_path, service) as each:
+        for script, want in ((whole, "cheapest change: --micro-batch-size 1 (job script)"), (partly, "batch.micro_batch_size")):
+            env = dict(attach(job, prediction="predictions/aa", script=script.encode()).environment())
+            said = await each.ask(env=env, fields=FIELDS | {"min_nodes": 1, "max_nodes": 1}, script=script)
+            assert want in said[2]
+        told = env | {"PEAKGATE_ATTACHED": env["PEAKGATE_ATTACHED"] + " told=1"}
+        assert len(await each.ask(env=told, fields=FIELDS | {"min_nodes": 1, "max_nodes": 1}, script=partly)) == 3

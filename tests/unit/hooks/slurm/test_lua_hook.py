@@ -159,6 +159,15 @@ def test_later_components_are_judged_by_the_first_ones_script(version: str, gate
     assert [b"torchrun" in request for request in gate.requests] == [True, False, True]
 
 
+def test_a_first_component_without_gpus_brings_its_script(version: str, gate: Recorded) -> None:
+    """It asks nobody itself; what the one before it brought, of the same user, counts no more."""
+    before = Call(job=BATCH | {"het_job_offset": 0})
+    first = Call(job={"script": "#!/bin/sh\nsrun --het-group=1 deepspeed other.py\n", "environment": {}, "het_job_offset": 0})
+    later = Call(job={"tres_per_node": "gres:gpu:1", "het_job_offset": 1})
+    play([before, first, later], version=version, settings={"socket": str(gate.path)})
+    assert [(b"torchrun" in request, b"other.py" in request) for request in gate.requests] == [(True, False), (False, True)]
+
+
 MEMBERS: dict[str, Lua] = {"tres_per_node": "gres:gpu:h100:1", "admin_comment": "peakgate=old", "job_id": 7, "partition": "gpu"}
 
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from tests.contract.sources import ROOT
 
+from peakgate.hooks.rules_file import RulesError, read_rules
 from peakgate.hooks.slurm.rules import Mode, Rules, Who, WithoutAnswer
-from peakgate.hooks.slurm.rules_file import RulesError, read_rules
 
 TEXT = """
 mode: shadow
@@ -95,28 +95,28 @@ def test_a_fault_is_named(tmp_path: Path, text: str, want: str) -> None:
     path = tmp_path / "gate.yaml"
     path.write_text(text)
     with pytest.raises(RulesError, match=want) as caught:
-        read_rules(path)
+        read_rules(path, Rules)
     assert str(path) in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     """As the system says it."""
     with pytest.raises(RulesError, match="No such file"):
-        read_rules(tmp_path / "none.yaml")
+        read_rules(tmp_path / "none.yaml", Rules)
 
 
 def test_an_empty_file_and_a_bare_off_are_read(tmp_path: Path) -> None:
     """YAML takes a bare off for false."""
     path = tmp_path / "gate.yaml"
     path.write_text("")
-    assert read_rules(path) == Rules()
+    assert read_rules(path, Rules) == Rules()
     path.write_text("mode: off\nrules:\n- {user: x, mode: off}\n")
-    assert (read_rules(path).mode, read_rules(path).rules[0].mode) == (Mode.off, Mode.off)
+    assert (read_rules(path, Rules).mode, read_rules(path, Rules).rules[0].mode) == (Mode.off, Mode.off)
 
 
 def test_the_example_is_read() -> None:
     """It begins in shadow and refuses nobody."""
-    found = read_rules(ROOT / "deploy/slurm/gate.yaml")
+    found = read_rules(ROOT / "deploy/slurm/gate.yaml", Rules)
     assert found.treatment(Who()).mode is Mode.shadow
     assert found.treatment(Who(partitions=("h100",), qos="long")).mode is Mode.warn
     assert {rule.mode for rule in found.rules} == {Mode.off, Mode.shadow, Mode.warn}

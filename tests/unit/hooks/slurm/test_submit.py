@@ -266,6 +266,16 @@ def test_who_names_no_type_is_told_of_the_card_that_is_too_small(host: Host) -> 
     assert (done.status, done.reached, len(done.lines)) == (1, False, 3)
 
 
+def test_a_table_of_cards_that_is_none_is_told_and_holds_nobody_up(host: Host) -> None:
+    """In words for whoever wrote it."""
+    (host.folder / "cards.yaml").write_text("untyped: largest\n")
+    (host.folder / "submit.yaml").write_text(f"mode: enforce\ncards: {host.folder / 'cards.yaml'}\n")
+    settings = {"PEAKGATE_SUBMIT_SETTINGS": str(host.folder / "submit.yaml")}
+    done = host.call("sbatch", "--gres=gpu:1", host.script(f"#!/bin/bash\n{FITS}"), **settings)
+    assert (done.status, len(done.lines)) == (7, 1)
+    assert done.lines[0].startswith(f"peakgate: not checked: {str(host.folder)[:40]}")
+
+
 def test_an_own_option_that_is_none_is_an_error(host: Host) -> None:
     """A mistyped wish must not be taken for none."""
     done = host.call("sbatch", "--peakgate-tyr=x", "--wrap", "hostname")

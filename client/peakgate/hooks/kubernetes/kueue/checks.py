@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from peakgate.hooks.kubernetes.facts import Object, at, list_at, mapping_at
+from peakgate.hooks.kubernetes.annotations import MODE, PREDICTION, RELEASE
+from peakgate.hooks.kubernetes.objects import Object, at, list_at, mapping_at
 
 CONTROLLER = "peakgate.io/kueue"
-MODE, RELEASE, PREDICTION = "peakgate.io/mode", "peakgate.io/release", "peakgate.io/prediction"
 PENDING, READY, RETRY, REJECTED = "Pending", "Ready", "Retry", "Rejected"
 """States of a check on a workload."""
 

@@ -1,31 +1,22 @@
-"""The calls of the API server, by the official client (extra [kubernetes]); objects are JSON as they come."""
+"""What the controller needs of an API server; objects are JSON as they come."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from typing import Protocol, cast
 
-import urllib3
-from kubernetes.client import ApiClient, ApisApi, Configuration, CoreV1Api, CustomObjectsApi
-from kubernetes.client.exceptions import ApiException
-from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.client import ApiClient, CustomObjectsApi
 from kubernetes.watch import Watch
 
-from peakgate.hooks.kubernetes.facts import Object, at, list_at
-from peakgate.hooks.kubernetes.kueue.errors import NOT_FOUND, ApiError
+from peakgate.hooks.kubernetes.api import MERGE_PATCH, SECONDS, call, listed, raised
+from peakgate.hooks.kubernetes.api_errors import NOT_FOUND, ApiError
 from peakgate.hooks.kubernetes.kueue.permissions import GROUP
+from peakgate.hooks.kubernetes.objects import Object, mappings_at, text_at
 
 VERSIONS = ("v1beta2", "v1beta1")
 """Of Kueue's API, the newest first; a server converts between them."""
 
-DEVICES = ("resource.k8s.io", "v1")
-PAGE = 500
 WATCH_SECONDS = 300
-TIMEOUT_SECONDS = 10.0
-MERGE_PATCH = "application/merge-patch+json"
-JSON = "application/json"
 
 
 class Stream(Protocol):
@@ -38,36 +29,19 @@ class Stream(Protocol):
         """Ends it."""
 
 
-def connected(context: str | None = None) -> ApiClient:
-    """A client with the pod's own account, else of the user's kubeconfig. Raises ApiError."""
-    configuration = Configuration()
-    try:
-        if context is None:
-            try:
-                load_incluster_config(client_configuration=configuration)
-                return ApiClient(configuration)
-            except ConfigException:
-                pass
-        load_kube_config(context=context, client_configuration=configuration)
-    except (ConfigException, OSError) as error:
-        raise ApiError(f"no API server is named: neither a pod's account nor a kubeconfig ({error})") from error
-    return ApiClient(configuration)
-
-
 class Cluster:
-    """What the controller needs of an API server. Every method raises ApiError."""
+    """Every method raises ApiError."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
-        self._custom = CustomObjectsApi(client)
         self._version = ""
 
     def kueue_version(self) -> str:
         """The version of Kueue's API that both know."""
         if not self._version:
-            with _raised():
-                groups = ApisApi(self._client).get_api_versions(_request_timeout=TIMEOUT_SECONDS).groups
-            served = {version.version for group in groups if group.name == GROUP for version in group.versions}
+            groups = mappings_at(call(self._client, "GET", "/apis"), "groups")
+            versions = (each for group in groups if group.get("name") == GROUP for each in mappings_at(group, "versions"))
+            served = {text_at(each, "version") for each in versions}
             self._version = next((each for each in VERSIONS if each in served), "")
         if not self._version:
             raise ApiError(f"the cluster serves none of {', '.join(VERSIONS)} of {GROUP}: is Kueue installed?", NOT_FOUND)
@@ -75,17 +49,16 @@ class Cluster:
 
     def kueue(self, plural: str) -> tuple[list[Object], str]:
         """All objects of a kind of Kueue, and the version of the list."""
-        return self._listed(GROUP, self.kueue_version(), plural)
+        return listed(self._client, f"{self._kueue_path}/{plural}")
 
     def nodes(self) -> list[Object]:
         """The nodes."""
-        core = CoreV1Api(self._client)
-        return self._pages(lambda following: json.loads(core.list_node(limit=PAGE, _continue=following, _preload_content=False).data))[0]
+        return listed(self._client, "/api/v1/nodes")[0]
 
     def devices(self, plural: str) -> list[Object]:
         """All objects of a kind of dynamic resource allocation; none where the cluster has none."""
         try:
-            return self._listed(*DEVICES, plural)[0]
+            return listed(self._client, f"/apis/resource.k8s.io/v1/{plural}")[0]
         except ApiError as error:
             if error.status == NOT_FOUND:
                 return []
@@ -93,78 +66,38 @@ class Cluster:
 
     def watch(self, plural: str, version: str) -> Stream:
         """What changes in a kind of Kueue from a version on."""
-        return _Stream(self._custom.list_cluster_custom_object, (GROUP, self.kueue_version(), plural), version)
+        return _Stream(CustomObjectsApi(self._client).list_cluster_custom_object, (GROUP, self.kueue_version(), plural), version)
 
     def workload(self, namespace: str, name: str) -> Object:
         """One workload."""
-        with _raised():
-            found = self._custom.get_namespaced_custom_object(
-                GROUP, self.kueue_version(), namespace, "workloads", name, _request_timeout=TIMEOUT_SECONDS
-            )
-        return cast("Object", found)
+        return cast("Object", call(self._client, "GET", self._workload_path(namespace, name)))
 
     def patch_workload(self, namespace: str, name: str, patch: Object) -> None:
         """Merges into a workload's status."""
-        with _raised():
-            self._custom.patch_namespaced_custom_object_status(
-                GROUP,
-                self.kueue_version(),
-                namespace,
-                "workloads",
-                name,
-                dict(patch),
-                _content_type=MERGE_PATCH,
-                _request_timeout=TIMEOUT_SECONDS,
-            )
+        call(self._client, "PATCH", f"{self._workload_path(namespace, name)}/status", patch, content_type=MERGE_PATCH)
 
     def patch_check(self, name: str, patch: Object) -> None:
         """Merges into an admission check's status."""
-        with _raised():
-            self._custom.patch_cluster_custom_object_status(
-                GROUP,
-                self.kueue_version(),
-                "admissionchecks",
-                name,
-                dict(patch),
-                _content_type=MERGE_PATCH,
-                _request_timeout=TIMEOUT_SECONDS,
-            )
+        call(self._client, "PATCH", f"{self._kueue_path}/admissionchecks/{name}/status", patch, content_type=MERGE_PATCH)
 
     def lease(self, namespace: str, name: str) -> Object:
         """One Lease."""
-        with _raised():
-            found = self._custom.get_namespaced_custom_object(
-                "coordination.k8s.io", "v1", namespace, "leases", name, _request_timeout=TIMEOUT_SECONDS
-            )
-        return cast("Object", found)
+        return cast("Object", call(self._client, "GET", _lease_path(namespace, name)))
 
     def replace_lease(self, namespace: str, name: str, lease: Object) -> Object:
         """The Lease as it is then; a conflict when another was quicker."""
-        with _raised():
-            found = self._custom.replace_namespaced_custom_object(
-                "coordination.k8s.io", "v1", namespace, "leases", name, dict(lease), _content_type=JSON, _request_timeout=TIMEOUT_SECONDS
-            )
-        return cast("Object", found)
+        return cast("Object", call(self._client, "PUT", _lease_path(namespace, name), lease))
 
-    def _listed(self, group: str, version: str, plural: str) -> tuple[list[Object], str]:
-        def page(following: str | None) -> Object:
-            found = self._custom.list_cluster_custom_object(
-                group, version, plural, limit=PAGE, _continue=following, _request_timeout=TIMEOUT_SECONDS
-            )
-            return cast("Object", found)
+    @property
+    def _kueue_path(self) -> str:
+        return f"/apis/{GROUP}/{self.kueue_version()}"
 
-        return self._pages(page)
+    def _workload_path(self, namespace: str, name: str) -> str:
+        return f"{self._kueue_path}/namespaces/{namespace}/workloads/{name}"
 
-    def _pages(self, page: Callable[[str | None], Object]) -> tuple[list[Object], str]:
-        found: list[Object] = []
-        following: str | None = None
-        while True:
-            with _raised():
-                part = page(following)
-            found += [each for each in list_at(part, "items") if isinstance(each, Mapping)]
-            following = str(at(part, "metadata", "continue") or "") or None
-            if following is None:
-                return found, str(at(part, "metadata", "resourceVersion") or "")
+
+def _lease_path(namespace: str, name: str) -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
 
 
 class _Stream:
@@ -176,14 +109,14 @@ class _Stream:
 
     def events(self) -> Iterator[tuple[str, Object]]:
         """(kind, object) of each event. Raises ApiError, also for an event of an error."""
-        with _raised():
+        with raised():
             for event in self._watch.stream(
                 self._listing,
                 *self._kind,
                 resource_version=self._version,
                 timeout_seconds=WATCH_SECONDS,
                 allow_watch_bookmarks=True,
-                _request_timeout=(TIMEOUT_SECONDS, WATCH_SECONDS + TIMEOUT_SECONDS),
+                _request_timeout=(SECONDS, WATCH_SECONDS + SECONDS),
             ):
                 if event is not None:  # a line that is no JSON
                     yield event["type"], event["raw_object"]
@@ -191,15 +124,3 @@ class _Stream:
     def stop(self) -> None:
         """Ends it."""
         self._watch.stop()
-
-
-@contextmanager
-def _raised() -> Iterator[None]:
-    try:
-        yield
-    except ApiException as error:
-        raise ApiError(f"{error.status} {error.reason}", error.status or 0) from error
-    except (KeyError, TypeError, AttributeError) as error:  # the client's own, of an answer without the members that it wants
-        raise ApiError(f"the API server's answer cannot be read: {type(error).__name__} {error}") from error
-    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        raise ApiError(f"the API server does not answer: {type(error).__name__}") from error

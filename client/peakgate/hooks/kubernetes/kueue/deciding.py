@@ -21,21 +21,20 @@ MOST_RETRIES = 3
 FIRST_RETRY_SECONDS = 60
 """Then twice as long each time, as Kueue's own checks do (pkg/workload/admissionchecks.go UpdateAdmissionCheckRequeueState)."""
 
-FITS, REJECTS, WOULD_REJECT, TRIED, UNDECIDED, UNREAD, NO_GPUS, RETRIES, UNCHECKED, RELEASED, OFF, FAULT = (
-    "fits",
-    "rejected",
-    "would_reject",
-    "tried",
-    "undecided",
-    "unread",
-    "no_gpus",
-    "retry",
-    "unchecked",
-    "released",
-    "off",
-    "fault",
+REASONS = (
+    FITS := "fits",
+    REJECTS := "rejected",
+    WOULD_REJECT := "would_reject",
+    TRIED := "tried",
+    UNDECIDED := "undecided",
+    UNREAD := "unread",
+    NO_GPUS := "no_gpus",
+    RETRIES := "retry",
+    UNCHECKED := "unchecked",
+    RELEASED := "released",
+    OFF := "off",
+    FAULT := "fault",
 )
-REASONS = (FITS, REJECTS, WOULD_REJECT, TRIED, UNDECIDED, UNREAD, NO_GPUS, RETRIES, UNCHECKED, RELEASED, OFF, FAULT)
 """Words of the metric. unread: the workload does not say what it trains; unchecked: the service was away too long; fault: our own."""
 
 

@@ -9,11 +9,13 @@ from dataclasses import replace
 
 from peakgate.client.connect import Asker, Client
 from peakgate.client.errors import AWAY, PeakgateError
-from peakgate.hooks.kubernetes.candidates import Cards, concluded
-from peakgate.hooks.kubernetes.facts import Facts, Object, at, list_at, mapping_at
+from peakgate.hooks.kubernetes.annotations import TRY
+from peakgate.hooks.kubernetes.candidates import MOST_CARDS, Cards, concluded
+from peakgate.hooks.kubernetes.facts import Facts
 from peakgate.hooks.kubernetes.gpus import cards_of
 from peakgate.hooks.kubernetes.kueue.deciding import Judged
 from peakgate.hooks.kubernetes.object_job import Unreadable, counted, job_of, on_card
+from peakgate.hooks.kubernetes.objects import Object, at, list_at, mapping_at
 from peakgate.hooks.kubernetes.requests import is_gpu
 from peakgate.hooks.kubernetes.workload_cards import PodSet, together
 from peakgate.readers.files import FileError
@@ -22,8 +24,6 @@ from peakgate.readers.settings import read_yaml
 from peakgate.v1.prediction_pb2 import PredictResponse
 from peakgate.v1.training_job_pb2 import TrainingJob
 
-TRY = "peakgate.io/try"
-MOST_CARDS = 8
 _REQUESTS = uuid.UUID("6f1a3a0e-9d0c-5e0b-8f6e-6b1d8c1f7a55")
 """Of requests about workloads: the same workload with the same flavors is the same request, so that its prediction is stored once."""
 
@@ -74,8 +74,8 @@ class Judge:
             return Judged(answer=answer, conclusion=concluded(cards, [answer.verdict]))
         verdicts = [self._client.predict(each, brief=True, validate_only=True).verdict for each in jobs]
         conclusion = concluded(cards, verdicts)
-        place = next((place for place, each in enumerate(cards.candidates) if each is conclusion.shown), 0)
-        return Judged(answer=self._stored(workload, jobs[place], asker), conclusion=conclusion)
+        shown = jobs[cards.place_of(conclusion.shown)]
+        return Judged(answer=self._stored(workload, shown, asker), conclusion=conclusion)
 
     def _stored(self, workload: Object, job: TrainingJob, asker: Asker) -> PredictResponse:
         known = f"{at(workload, 'metadata', 'uid')} {asker.try_reason}".encode() + job.SerializeToString(deterministic=True)

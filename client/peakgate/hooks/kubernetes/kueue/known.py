@@ -9,8 +9,9 @@ from typing import Protocol
 
 from peakgate.client.connect import Client
 from peakgate.client.errors import PeakgateError
-from peakgate.hooks.kubernetes.facts import Facts, Object, at, claims_of, classes_of, devices_of, mapping_at, nodes_of
-from peakgate.hooks.kubernetes.kueue.errors import ApiError
+from peakgate.hooks.kubernetes.api_errors import ApiError
+from peakgate.hooks.kubernetes.facts import Facts, claims_of, classes_of, devices_of, nodes_of
+from peakgate.hooks.kubernetes.objects import Object, at, mapping_at
 
 FRESH_SECONDS = 30.0
 NEW_SECONDS = 1.0

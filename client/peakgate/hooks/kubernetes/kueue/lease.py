@@ -13,8 +13,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
-from peakgate.hooks.kubernetes.facts import Object, at, mapping_at
-from peakgate.hooks.kubernetes.kueue.errors import CONFLICT, ApiError
+from peakgate.hooks.kubernetes.api_errors import CONFLICT, ApiError
+from peakgate.hooks.kubernetes.objects import Object, at, mapping_at
 
 DURATION_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
 """As client-go's defaults in Kubernetes' own controllers."""

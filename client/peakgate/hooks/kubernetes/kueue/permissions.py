@@ -1,21 +1,10 @@
-"""What the controller asks of the API server: one row for each kind of call. The chart's roles grant these and nothing else."""
+"""What the controller asks of the API server: call by call. The chart's roles grant these and nothing else."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from peakgate.hooks.kubernetes.permissions import Permission
 
 GROUP = "kueue.x-k8s.io"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
-    """`verbs` on a resource. `is_named`: on one object by name in the controller's own namespace; `option`: only with this flag."""
-
-    group: str
-    resource: str
-    verbs: tuple[str, ...]
-    is_named: bool = False
-    option: str = ""
 
 
 PERMISSIONS = (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from peakgate.hooks.kubernetes.facts import Object, at
+from peakgate.hooks.kubernetes.api_errors import CONFLICT, NOT_FOUND, ApiError
 from peakgate.hooks.kubernetes.kueue.checks import READY, CheckMode, Outcome, check_of, state_patch, waits_for
-from peakgate.hooks.kubernetes.kueue.controller import Kueue
 from peakgate.hooks.kubernetes.kueue.deciding import RELEASED
-from peakgate.hooks.kubernetes.kueue.errors import CONFLICT, NOT_FOUND, ApiError
+from peakgate.hooks.kubernetes.kueue.reconciling import Kueue, timestamp
+from peakgate.hooks.kubernetes.objects import Object, at
 
 ATTEMPTS = 5
 
@@ -43,14 +42,10 @@ def _release(cluster: Kueue, workload: Object, name: str, reason: str) -> Releas
         try:
             workload = cluster.workload(namespace, workload_name)
             if waits_for(workload, [name]):
-                cluster.patch_workload(namespace, workload_name, state_patch(workload, name, outcome, _now(), ()))
+                cluster.patch_workload(namespace, workload_name, state_patch(workload, name, outcome, timestamp(), ()))
         except ApiError as error:
             if error.status == CONFLICT:
                 continue
             return told if error.status == NOT_FOUND else Released(workload=told.workload, check=name, problem=str(error))
         return told
     return Released(workload=told.workload, check=name, problem="it changes all the time")
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

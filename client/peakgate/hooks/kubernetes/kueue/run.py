@@ -14,10 +14,10 @@ from threading import Event
 import structlog
 
 from peakgate.client.connect import connect
+from peakgate.hooks.kubernetes.api_errors import ApiError
 from peakgate.hooks.kubernetes.kueue.checks import CheckMode
 from peakgate.hooks.kubernetes.kueue.cluster import Cluster
 from peakgate.hooks.kubernetes.kueue.controller import Controller
-from peakgate.hooks.kubernetes.kueue.errors import ApiError
 from peakgate.hooks.kubernetes.kueue.judging import Judge
 from peakgate.hooks.kubernetes.kueue.known import Known
 from peakgate.hooks.kubernetes.kueue.lease import DURATION_SECONDS, RETRY_SECONDS, Lease

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 TIMEOUT_SECONDS = 5.0
+PLAIN = "text/plain"
+
+Answer = tuple[int, bytes, str]
+"""Status, body and its type."""
 
 
 @contextlib.contextmanager
@@ -17,33 +21,12 @@ def served(
     listen: tuple[str, int], registry: CollectorRegistry, *, is_alive: Callable[[], bool], is_ready: Callable[[], bool]
 ) -> Iterator[int]:
     """Serves /metrics, /healthz and /readyz while the block runs; the port. Raises OSError for one that cannot be had."""
-
-    class Handler(BaseHTTPRequestHandler):
-        timeout = TIMEOUT_SECONDS
-        wbufsize = -1
-
-        def do_GET(self) -> None:
-            checks = {"/healthz": is_alive, "/readyz": is_ready}
-            if self.path == "/metrics":
-                self._answer(200, generate_latest(registry), CONTENT_TYPE_LATEST)
-            elif self.path in checks:
-                good = checks[self.path]()
-                self._answer(200 if good else 503, b"ok\n" if good else b"not now\n", "text/plain")
-            else:
-                self._answer(404, b"not found\n", "text/plain")
-
-        def _answer(self, status: int, body: bytes, kind: str) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-            """Nothing: probes come every few seconds."""
-
-    server = ThreadingHTTPServer(listen, Handler)
-    server.daemon_threads = True
+    pages = {
+        "/metrics": lambda: (200, generate_latest(registry), CONTENT_TYPE_LATEST),
+        "/healthz": lambda: _probed(is_alive()),
+        "/readyz": lambda: _probed(is_ready()),
+    }
+    server = _Server(listen, pages)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -52,3 +35,36 @@ def served(
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _probed(is_good: bool) -> Answer:  # noqa: FBT001 - the answer to a question
+    return (200, b"ok\n", PLAIN) if is_good else (503, b"not now\n", PLAIN)
+
+
+def _absent() -> Answer:
+    return 404, b"not found\n", PLAIN
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, listen: tuple[str, int], pages: Mapping[str, Callable[[], Answer]]) -> None:
+        super().__init__(listen, _Handler)
+        self.pages = pages
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = TIMEOUT_SECONDS
+    wbufsize = -1
+
+    def do_GET(self) -> None:
+        status, body, kind = self.server.pages.get(self.path, _absent)()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Nothing: probes come every few seconds."""

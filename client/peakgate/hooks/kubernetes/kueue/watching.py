@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
 
-from peakgate.hooks.kubernetes.facts import Object, at
+from peakgate.hooks.kubernetes.api_errors import GONE, ApiError
 from peakgate.hooks.kubernetes.kueue.cluster import Stream
-from peakgate.hooks.kubernetes.kueue.errors import GONE, ApiError
+from peakgate.hooks.kubernetes.objects import Object, at
 
 BOOKMARK = "BOOKMARK"
 RESYNC_SECONDS = 600.0

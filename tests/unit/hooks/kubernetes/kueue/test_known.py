@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from peakgate.client.errors import PeakgateError
-from peakgate.hooks.kubernetes.facts import Object
+from peakgate.hooks.kubernetes.api_errors import ApiError
 from peakgate.hooks.kubernetes.kueue import known
-from peakgate.hooks.kubernetes.kueue.errors import ApiError
 from peakgate.hooks.kubernetes.kueue.known import Known
+from peakgate.hooks.kubernetes.objects import Object
 
 
 class Lists:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from peakgate.hooks.kubernetes.kueue.errors import CONFLICT, ApiError
+from peakgate.hooks.kubernetes.api_errors import CONFLICT, ApiError
 from peakgate.hooks.kubernetes.kueue.lease import Lease
 
 

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from peakgate.hooks.kubernetes.kueue.errors import GONE, ApiError
+from peakgate.hooks.kubernetes.api_errors import GONE, ApiError
 from peakgate.hooks.kubernetes.kueue.watching import Handlers, Watching
 from peakgate.hooks.kubernetes.kueue.work_queue import WorkQueue
 
