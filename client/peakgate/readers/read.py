@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
 from peakgate.readers.degrees import warn_of_degrees
@@ -17,6 +18,9 @@ from peakgate.readers.stated import StatedReader, is_broken
 
 UNKNOWN = "no reader knows this launch"
 NOTHING_STARTED, NO_COMMAND = "starts nothing", "an empty command"
+TRAINS_NOTHING = "trains nothing"
+MOST_LAUNCHES = 4
+"""Of a script or a manifest that are read beside each other."""
 
 
 class UnreadableError(Exception):
@@ -38,11 +42,35 @@ def read_file(path: str, files: Files) -> Reading:
         if is_script(path, text):
             return _first(launches_of_script(text, path, files), path)
         if is_manifest(text):
-            return _first(launches_of_manifest(text, path, files), path)
+            return read_manifest(text, path, files)[0]
         settings = Settings() if not text.strip() else read_settings(text, path)
     except FileError as error:
         raise UnreadableError(f"{path} {error}") from error
     return read_launch(Launch(config=settings, config_file=path, files=files))
+
+
+def read_manifest(text: str, path: str, files: Files, most: int = 1) -> list[Reading]:
+    """What a manifest says: the first launch that a reader knows, then up to `most` in all that say something else and surely run in the
+    same container too. Raises UnreadableError and FileError."""
+    launches = launches_of_manifest(text, path, files)
+    found = [_first(launches, path)]
+    with contextlib.suppress(FileError):
+        for launch in launches if most > 1 and found[0].container else ():
+            if launch.container != found[0].container:
+                break
+            with contextlib.suppress(UnreadableError):
+                _further(launch, found)
+            if len(found) == most:
+                break
+    return found
+
+
+def _further(launch: Launch, found: list[Reading]) -> None:
+    reading = read_launch(launch)
+    if launch.may_come_too_late or reading.format == StatedReader.name or reading.may_not_run:
+        return
+    if all(reading.document() != each.document() for each in found):
+        found.append(reading)
 
 
 def _first(launches: Iterable[Launch], path: str) -> Reading:
@@ -65,20 +93,32 @@ def _first(launches: Iterable[Launch], path: str) -> Reading:
 
 def read_launch(launch: Launch) -> Reading:
     """What a peeled launch says, by the first reader that knows it. Raises UnreadableError that says what was tried."""
+    if why := launch.trains_nothing:
+        raise UnreadableError(f"{launch.path} {TRAINS_NOTHING}: {why}")
     for reader in READERS:
         if reader.recognises(launch):
-            reading = Reading(format=reader.name, program=launch.path)
+            reading = Reading(format=reader.name, program=launch.path, container=launch.container)
             reading.merge(reader.read(launch))
             reading.merge(launch.around)
             reading.may_not_run = launch.may_not_run
             _take_own(launch, reading)
             warn_of_degrees(reading)
+            reading.may_not_run |= any(_is_another(each, reading) for each in launch.otherwise)
             return reading
     if broken := next(filter(is_broken, launch.own.warnings), ""):
         raise UnreadableError(broken)
     what = launch.path or launch.config_file or NO_COMMAND
     names = ", ".join(reader.name for reader in READERS)
     raise UnreadableError(f"{UNKNOWN}: {what} is none of {names}")
+
+
+def _is_another(launch: Launch, reading: Reading) -> bool:
+    """Whether a launch says something else than a reading of its like."""
+    try:
+        other = read_launch(launch)
+    except UnreadableError:
+        return True
+    return other.document() != reading.document() or other.checkpoint != reading.checkpoint
 
 
 def _take_own(launch: Launch, reading: Reading) -> None:

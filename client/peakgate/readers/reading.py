@@ -32,7 +32,9 @@ class Reading:
     asides: dict[str, str] = field(default_factory=dict)
     """What the submitter says to whoever admits the job, and not of the job: try, override."""
     may_not_run: bool = False
-    """Whether a branch of a script decides that this launch runs and no other."""
+    """Whether a branch of a script, or a variable that an image may set, decides that this launch runs and no other."""
+    container: int = 0
+    """Which container of a manifest starts it, from 1 on."""
 
     def state(self, path: str, value: Value, place: Place) -> None:
         """Notes a field; a later value wins over an earlier one, and one that differs is a warning unless the earlier is a default."""

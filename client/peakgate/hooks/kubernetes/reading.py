@@ -21,7 +21,7 @@ from peakgate.readers.manifests.pods import MOST_CONTAINERS, Pods, members, pods
 from peakgate.readers.manifests.trainjob import RUNTIME_UNKNOWN, pods_of_train_job
 from peakgate.readers.not_training import trains
 from peakgate.readers.place import Place
-from peakgate.readers.read import NO_COMMAND, NOTHING_STARTED, UNKNOWN, UnreadableError, read_file
+from peakgate.readers.read import MOST_LAUNCHES, NO_COMMAND, NOTHING_STARTED, TRAINS_NOTHING, UNKNOWN, UnreadableError, read_manifest
 from peakgate.readers.reading import Reading
 from peakgate.readers.settings import Settings, read_yaml
 from peakgate.readers.stated import is_broken
@@ -41,7 +41,7 @@ class Read:
     """`job`: None where nothing can be judged, for the reason `problem`, or because nothing trains (`is_unknown`), which the names of the
     programs say by themselves (`is_other`). `is_partial`: a part of the launch was not at hand, so that what is not stated may stand
     there, or a branch of a script decides whether it is this launch that runs. `sources`: the place of each field. `devices`: the claims
-    that its pods name, with their classes."""
+    that its pods name, with their classes. `further`: other launches of the same container, which run too."""
 
     source: Source | None = None
     job: TrainingJob | None = None
@@ -52,12 +52,14 @@ class Read:
     is_other: bool = False
     problem: str = ""
     devices: Sequence[Object] = ()
+    further: Sequence[Read] = ()
 
 
 def read_object(admission: Admission, beside: Sequence[Object] = ()) -> Read:
     """Reads it. Never raises."""
     devices = [each for each in beside if each.get("kind") in DEVICE_KINDS]
-    return replace(_read_object(admission, [each for each in beside if each not in devices]), devices=devices)
+    read = _read_object(admission, [each for each in beside if each not in devices])
+    return replace(read, devices=devices, further=[replace(each, devices=devices) for each in read.further])
 
 
 def _read_object(admission: Admission, beside: Sequence[Object]) -> Read:
@@ -66,8 +68,10 @@ def _read_object(admission: Admission, beside: Sequence[Object]) -> Read:
         objects = [json.dumps(_bare(each)) for each in (admission.object, *beside)]
         written = "\n---\n".join(objects)
         pods = _pods(read_yaml(written, label))
+        if pods and not any(each.count for each in pods):
+            return Read(is_unknown=True, is_other=True, problem="it starts no pod: their number is 0")
         files = GivenFiles({label: written})
-        reading = read_file(label, files)
+        reading, *further = read_manifest(written, label, files, MOST_LAUNCHES)
     except UnreadableError as error:
         return _more_than_is_read(pods) or _unread(str(error))
     except (FileError, RecursionError, ValueError) as error:
@@ -75,12 +79,14 @@ def _read_object(admission: Admission, beside: Sequence[Object]) -> Read:
     more = _more_than_is_read(pods)
     if more is not None and not reading.own:
         return more
-    read = _parsed(_without_lines(reading), LaunchText(reading=reading, files=files), pods, label)
-    return replace(read, is_partial=read.is_partial or more is not None)
+    read, *others = (_parsed(_without_lines(each), LaunchText(reading=each, files=files), pods, label) for each in (reading, *further))
+    return replace(read, is_partial=read.is_partial or more is not None, further=others)
 
 
 def _unread(problem: str) -> Read:
     """Of a launch that no reader knows what it runs is enough; which readers there are fills no line of a terminal."""
+    if TRAINS_NOTHING in problem:
+        return Read(is_unknown=True, is_other=True, problem=problem[:MOST_PROBLEM])
     if UNKNOWN not in problem and not problem.endswith(NOTHING_STARTED):
         return Read(problem=problem[:MOST_PROBLEM])
     programs = [each.partition(" is none of ")[0] for each in problem.split(f"{UNKNOWN}: ")[1:]]

@@ -25,10 +25,13 @@ from peakgate.hooks.kubernetes.rules import TOLD, Mode, Rules
 from peakgate.hooks.kubernetes.stated_gpu import AskedCards, asked_of, trains_without_gpus
 from peakgate.hooks.kubernetes.verdicts import Case, Decided, Wishes, decide, not_judged
 from peakgate.hooks.kubernetes.workloads import OTHER_KIND, TRAIN_JOB, asks_for_gpus, content_of, is_new, is_owned, kind_of, might_train
+from peakgate.v1.prediction_pb2 import Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 DEADLINE_SECONDS = 1.7
 """An answer leaves within two, and the API server waits for three."""
+
+_RANKS = {Verdict.VERDICT_REJECT: 2, Verdict.VERDICT_UNDECIDED: 1}
 
 Tell = Callable[[str, str], None]
 
@@ -94,8 +97,9 @@ class Reviewer:
         if read.job is None:
             is_silent = read.is_unknown and not might_train(admission, is_other=read.is_other)
             return Decided() if is_silent else not_judged(mode, read.problem)
-        asked = asked_of(read, read.job, facts)
-        judged = await self._judged(admission, read.job, asked, mode, request_id="" if admission.is_dry_run else _id_of(admission))
+        read, job, told = await self._hardest(admission, read, read.job, facts, mode)
+        asked = asked_of(read, job, facts)
+        judged = await self._judged(admission, job, asked, mode, request_id="" if admission.is_dry_run else _id_of(admission))
         launch = read.source.launch if read.source is not None else None
         return decide(
             Case(
@@ -106,9 +110,24 @@ class Reviewer:
                 is_dry_run=admission.is_dry_run,
                 sources=read.sources,
                 overruled=asked.overruled,
+                chosen=told,
                 edit=partial(change_of, launch=launch) if launch is not None else None,
             )
         )
+
+    async def _hardest(self, admission: Admission, read: Read, job: TrainingJob, facts: Facts, mode: Mode) -> tuple[Read, TrainingJob, str]:
+        """Of the launches of a container that run one after another the one that decides, and that it is this one, in words."""
+        launches = [(read, job), *((each, each.job) for each in read.further if each.job is not None)]
+        if len(launches) == 1:
+            return read, job, ""
+        asked = [self._judged(admission, of, asked_of(each, of, facts), mode, request_id="", is_tried=False) for each, of in launches]
+        verdicts = [judged.verdict for judged in await asyncio.gather(*asked)]
+        ranks = [(_RANKS.get(verdict, 0), not each.is_partial) for verdict, (each, _) in zip(verdicts, launches, strict=True)]
+        place = ranks.index(max(ranks))
+        if not ranks[place][0]:
+            return read, job, ""
+        chosen, of = launches[place]
+        return chosen, of, f"launch {place + 1} of {len(launches)}"
 
     def _wishes(self, admission: Admission) -> Wishes:
         may_override = self.rules().may_override(admission.user, admission.groups)
@@ -122,8 +141,9 @@ class Reviewer:
         facts = self._facts(admission, read)
         if read.job is None or _is_without_gpus(admission, read, facts):
             return Decided()
-        asked, request_id = asked_of(read, read.job, facts), "" if admission.is_dry_run else str(uuid.uuid4())
-        judged = await self._judged(admission, read.job, asked, mode, request_id=request_id, is_tried=False)
+        read, job, _ = await self._hardest(admission, read, read.job, facts, mode)
+        asked, request_id = asked_of(read, job, facts), "" if admission.is_dry_run else str(uuid.uuid4())
+        judged = await self._judged(admission, job, asked, mode, request_id=request_id, is_tried=False)
         loop = asyncio.get_running_loop()
         return Decided(answer=Answer(patch=await loop.run_in_executor(self.executor, patch_of, admission.object, judged, facts)))
 

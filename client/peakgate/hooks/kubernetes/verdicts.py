@@ -29,7 +29,8 @@ NOT_CHECKED = "not checked: nobody judged in time whether this job fits its GPUs
 UNSERVED = "judged without the service, not recorded"
 TRY_WITH = f"to try it: annotate {TRY}=REASON"
 DRY_TRY = "a dry run records no try, so that this cannot be granted now"
-PARTLY = "admitted, for a part of the launch is not known here"
+THE_LAUNCH = "the launch"
+PARTLY = f"admitted, for a part of {THE_LAUNCH} is not known here"
 LONGEST_LINE = 250
 LONGEST_AUDIT = 1000
 
@@ -46,7 +47,7 @@ class Wishes:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One review when all is known. `edit`: a suggestion in the job's own syntax; `sources`: where each field stands; `overruled`: that its
-    own word for its GPU does not count."""
+    own word for its GPU does not count; `chosen`: which of its launches is judged."""
 
     judged: Judged
     mode: Mode
@@ -55,6 +56,7 @@ class Case:
     is_dry_run: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)
     overruled: str = ""
+    chosen: str = ""
     edit: Callable[[Suggestion], str] | None = None
 
 
@@ -119,6 +121,8 @@ def _lines(case: Case, answer: PredictResponse, outcome: str) -> tuple[str, ...]
     suggestion = shown(answer.suggestions)
     change = case.edit(suggestion) if case.edit is not None and suggestion is not None else ""
     offered = TRY_WITH if outcome == "refused" else ""
+    if case.chosen:
+        outcome = outcome.replace(THE_LAUNCH, case.chosen) if outcome == PARTLY else f"{case.chosen}: {outcome}"
     told = Told(change=change, outcome=outcome, unserved=_unserved(case), try_with=offered, is_brief=case.judged.judgement.is_brief)
     return (*lines_of(answer, told), *_overruled(case))
 
@@ -128,7 +132,7 @@ def _overruled(case: Case) -> tuple[str, ...]:
 
 
 def _open(case: Case, answer: PredictResponse) -> str:
-    text = f"cannot be judged: {case.judged.reason or answer.reason}"
+    text = f"{case.chosen + ' ' if case.chosen else ''}cannot be judged: {case.judged.reason or answer.reason}"
     return f"{text} ({_unserved(case)})" if _unserved(case) else text
 
 
@@ -151,6 +155,7 @@ def _audit(case: Case, answer: PredictResponse, outcome: str, verdict: str) -> d
         "prediction": answer.prediction,
         "gpu": answer.capacity.gpu,
         "overruled": case.overruled,
+        "launch": case.chosen,
         "bound-bytes": str(answer.peak.bound_bytes or ""),
         "usable-bytes": str(answer.capacity.usable_bytes or ""),
         "by": case.judged.judgement.by,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -258,6 +259,7 @@ def _shell(peel: Peel, path: str, arguments: Sequence[Word] | None) -> Shell:
     """The shell of a script that is started."""
     shell = shell_of(peel.environment, path)
     shell.depth, shell.budget, shell.unseen = peel.depth, peel.budget, peel.unseen
+    shell.imaged = peel.imaged
     shell.arguments = None if arguments is None else [_value(word) for word in arguments]
     shell.variables |= {name: variable for name, variable in peel.unsure.items() if name not in shell.variables}
     for name, text in _variables(peel).items():
@@ -283,7 +285,24 @@ def _commands(peel: Peel, text: str, shell: Shell, line: int = 1, file: str | No
     if file is not None:
         shell.file = shell.file or file
     for started in started_by(text, peel.files, shell, line):
-        yield from _launches(_inside(peel, started))
+        launches = _launches(_inside(peel, started))
+        yield from launches if started.otherwise is None else _beside(launches, peel, started.otherwise)
+
+
+def _beside(launches: Iterator[Launch], peel: Peel, otherwise: Started) -> Iterator[Launch]:
+    """Launches, each with what it is without what rests on variables that an image may set."""
+    others = _readable(_launches(replace(_inside(peel, otherwise), imaged=False)))
+    for launch in launches:
+        other = next(others, None)
+        launch.may_not_run |= other is None
+        launch.otherwise = (*launch.otherwise, *([other] if other is not None else []))
+        yield launch
+
+
+def _readable(launches: Iterator[Launch]) -> Iterator[Launch]:
+    """Launches up to what cannot be read."""
+    with contextlib.suppress(FileError):
+        yield from launches
 
 
 def _inside(peel: Peel, started: Started) -> Peel:
@@ -291,6 +310,7 @@ def _inside(peel: Peel, started: Started) -> Peel:
     inner.warnings += started.warnings
     inner.unsure = started.unsure
     inner.may_not_run = peel.may_not_run or started.may_not_run
+    inner.may_come_too_late = peel.may_come_too_late or started.may_come_too_late
     return inner
 
 
@@ -313,4 +333,5 @@ def _finished(peel: Peel) -> Launch:
         launcher_flags=peel.flags,
         left_out=peel.budget.left_out,
         may_not_run=peel.may_not_run,
+        may_come_too_late=peel.may_come_too_late,
     )

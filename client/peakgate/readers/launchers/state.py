@@ -37,8 +37,11 @@ class Peel:
     unsure: dict[str, Variable] = field(default_factory=dict)
     """Environment variables of which a part is not known: what the shell of a further script may still split into words."""
     may_not_run: bool = False
+    may_come_too_late: bool = False
     unseen: bool = False
     """Whether the environment holds what nobody shows."""
+    imaged: bool = False
+    """Whether it runs in an image, which may set variables."""
 
     def note(self, name: str, arguments: Arguments | None = None) -> None:
         """Notes a launcher."""
@@ -90,4 +93,5 @@ def peel_of(launch: Launch) -> Peel:
         resources=resources_around(launch.around),
         unsure={name: Variable({"0": (Segment(f"${name}", 0, "", known=False),)}, exported=True) for name in launch.unvalued},
         unseen=launch.unseen,
+        imaged=launch.imaged,
     )

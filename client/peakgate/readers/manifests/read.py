@@ -139,11 +139,15 @@ def _state_specs(workload: Workload) -> None:
 
 
 def _launches(workload: Workload, kind: str, maps: Maps, lines: Text, files: Files) -> Iterator[Launch]:
+    started = 0
     for rank in (True, False):  # what asks for GPUs, then what may start it: a launcher, a head
         for number, pods in enumerate(workload.pods):
             for container, asked in zip(pods.containers(), workload.asked[number], strict=True):
-                if bool(asked.gpus) is rank:
-                    yield from _of_container(workload, kind, pods, container, maps, lines, files)
+                if bool(asked.gpus) is rank and pods.count:
+                    started += 1
+                    for launch in _of_container(workload, kind, pods, container, maps, lines, files):
+                        launch.container = started
+                        yield launch
     entrypoint = workload.settings("spec.entrypoint")
     if entrypoint is not None:  # a RayJob: a text for a shell
         items = [Stated(["bash", "-c", entrypoint.text], entrypoint.place)]
@@ -163,7 +167,7 @@ def _of_container(
     unmounted = UnmountedFiles(maps, workload.around)
     seen = LayeredFiles((mounted(pods.spec, container, maps), unmounted, files))
     whole = Launch(words=words, environment=Settings(known), around=workload.around, own=workload.own, files=seen)
-    for launch in launches_of(replace(whole, unseen=is_unseen(container, maps), unvalued=unvalued(container, known))):
+    for launch in launches_of(replace(whole, unseen=is_unseen(container, maps), unvalued=unvalued(container, known), imaged=True)):
         unmounted.reading = launch.around  # what its reader opens
         yield launch
 

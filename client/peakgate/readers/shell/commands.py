@@ -18,10 +18,10 @@ from peakgate.readers.shell.moves import MOVES
 from peakgate.readers.shell.reads import read_into
 from peakgate.readers.shell.script_files import ScriptFiles, placed
 from peakgate.readers.shell.tokens import Arithmetic, Block, Node, RawWord, Redirect, Simple
-from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, Value, Variable, known, text_of, word_of
+from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, Value, Variable, assumed_in, known, text_of, word_of
 from peakgate.readers.shell.walking import FALSE, FUNCTION, STARTED, TRUE, UNKNOWN, LeftError
 
-PROGRAM = ".py"
+PROGRAM, EXEC = ".py", "exec"
 
 
 @dataclass(slots=True)
@@ -37,6 +37,10 @@ class Started:
     may_not_run: bool = False
     """It stands in a branch, and whether that is taken is not known; another launch runs in its place when it fails; or a word of it may be
     another one, as may the program: the script writes or edits it."""
+    may_come_too_late: bool = False
+    """Another launch stands before it, and a branch between them may end the script."""
+    otherwise: Started | None = None
+    """The same with what rests on variables that an image may set not known."""
 
     @property
     def key(self) -> tuple[tuple[str, ...], frozenset[tuple[str, str]]]:
@@ -58,6 +62,14 @@ class Commands:
         """How the launch before a test of `$?` ended for that test to hold; empty: no such test."""
         self.stays = False
         """Whether a loop is walked as if nothing ended it."""
+        self.trapped: tuple[int, list[Started]] = (0, [])
+        """What runs in the place of a launch that fails, and from which one on."""
+        self.may_have_ended = False
+        """Whether a branch may have ended the script behind a launch."""
+        self.gone = False
+        """Whether an image may end the script before what follows."""
+        self.assumed = ""
+        """The variable of an image by which a test may end in another way."""
 
     def node(self, node: Node) -> str:
         """Goes through one node."""
@@ -74,6 +86,10 @@ class Commands:
     def seen(self) -> ScriptFiles:
         """The files as the script sees them here."""
         return ScriptFiles(self.files, self.shell.folder, posixpath.dirname(self.shell.file), self.written)
+
+    def on_failure(self, command: Value) -> None:
+        """Notes what runs when a command fails."""
+        raise NotImplementedError
 
     def run(self, fields: list[Value]) -> str:
         """Does one command of expanded words."""
@@ -98,6 +114,7 @@ class Commands:
             return self.test(words[1:-1] if words[-1].plain in ("]", "]]") else words[1:])
         if name == "test":
             return self.test(words[1:])
+        self.shell.budget.absent = False
         return self.command(node, assignments, fields_of(words, self.shell))
 
     def test(self, words: list[RawWord]) -> str:
@@ -110,6 +127,8 @@ class Commands:
                 segment for segment in value if not segment.known and segment.text.startswith("$") and not segment.text.startswith("$(")
             ]
             is_unset = bool(unset) and all(self.is_unset(segment.text, default=empty) for segment in unset)
+            if self.shell.imaged and (rests := (unset[0].text.strip("${}") if is_unset else assumed_in(value))):
+                self.assumed = rests
             text = "".join(segment.text for segment in value if segment.known) if is_unset else text_of(value)
             asked.append(Asked(text, known(value) or is_unset, any(part.quoted for part in word.parts)))
         if any("$?" in each.text for each in asked):
@@ -183,8 +202,13 @@ class Commands:
         warnings = list(dict.fromkeys(segment.doubt for field in fields for segment in field if segment.doubt))
         self.shell.budget.spend(characters=100 * len(shell.variables), commands=20)
         words = [word_of(field) for field in fields]
-        unsure = bool(warnings) or (bool(self.edited) and any(placed(word.text, shell.folder) in self.edited for word in words))
-        self.found.append(Started(words, shell.environment(), self.seen(), warnings, shell.unsure(), may_not_run=unsure))
+        edited = bool(self.edited) and any(placed(word.text, shell.folder) in self.edited for word in words)
+        unsure = bool(warnings) or self.gone or shell.budget.absent or edited
+        started = Started(words, shell.environment(), self.seen(), warnings, shell.unsure(), may_not_run=unsure)
+        started.may_come_too_late = self.may_have_ended
+        started.otherwise = unassumed(started, fields, shell)
+        self.found.append(started)
+        self.may_have_ended |= words[0].text == EXEC
 
     def call(self, body: Node, arguments: list[Value]) -> str:
         """Walks a function with its arguments; one that calls itself too deep is not known."""
@@ -243,6 +267,21 @@ class Commands:
             self.shell.budget.spend(characters=len(text))
             self.edited |= {path} if path.endswith(PROGRAM) else set()
             self.written[path] = (self.written.get(path, "") if appended else "") + text
+
+
+def unassumed(started: Started, fields: Sequence[Value], shell: Shell) -> Started | None:
+    """A command without what it has only where an image does not say otherwise; None where that is all of it."""
+    variables = {name: value for name, each in shell.variables.items() if each.exported and (value := shell.get(name)) is not None}
+    given = {name: Variable({"0": _unassumed(value)}, exported=True) for name, value in variables.items() if assumed_in(value)}
+    if not given and not any(map(assumed_in, fields)):
+        return None
+    environment = Settings({name: stated for name, stated in started.environment.leaves.items() if name not in given})
+    words = [word_of(_unassumed(field)) for field in fields]
+    return Started(words, environment, started.files, started.warnings, started.unsure | given)
+
+
+def _unassumed(value: Value) -> Value:
+    return tuple(each._replace(text=f"${each.assumed}", known=False, assumed="") if each.assumed else each for each in value)
 
 
 def input_of(node: Simple) -> Redirect | None:

@@ -11,7 +11,7 @@ from peakgate.readers.shell.lexer import parts_of
 from peakgate.readers.shell.parameter import Found, parameter
 from peakgate.readers.shell.substitute import substituted
 from peakgate.readers.shell.tokens import ARITHMETIC, COMMAND, TEXT, Part, RawWord
-from peakgate.readers.shell.values import Segment, Shell, Value, known, text_of
+from peakgate.readers.shell.values import Segment, Shell, Value, assumed_in, known, text_of
 
 DEEPEST = 12
 """Of `${A:-${B:-…}}`."""
@@ -115,7 +115,7 @@ def _expanded(part: Part, shell: Shell, depth: int) -> Found:
         result = sum_of(part.text, part.line, shell, depth)
         known_result = result is not None
         text = str(result) if known_result else f"$(({part.text[:80]}))"
-        return Found([(Segment(text, part.line, shell.file, known=known_result),)])
+        return Found([(Segment(text, part.line, shell.file, known=known_result, assumed=rests_on(part.text, part.line, shell, depth)),)])
     return parameter(part.text, part.line, shell, lambda raw: text_value(_inner(raw, part.line), shell, depth + 1))
 
 
@@ -133,6 +133,15 @@ def sum_of(text: str, line: int, shell: Shell, depth: int = 0) -> int | None:
         value = text_value(parts_of(text, line), shell, depth + 1)
         text = text_of(value) if known(value) else ""
     return arithmetic(text, lambda name: _number(name, shell))
+
+
+def rests_on(text: str, line: int, shell: Shell, depth: int = 0) -> str:
+    """The variable of an image that a sum rests on."""
+    if not shell.imaged:
+        return ""
+    values = [shell.get(name) for name in re.findall(r"[A-Za-z_]\w*", text)[:DEEPEST]]
+    values += [text_value(parts_of(text, line), shell, depth + 1)] if "{" in text else []
+    return next((found for value in values if value is not None and (found := assumed_in(value))), "")
 
 
 def _number(name: str, shell: Shell) -> int | None:

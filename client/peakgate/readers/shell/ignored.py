@@ -20,7 +20,7 @@ IGNORED = frozenset({
     "systemctl", "sbcast", "login",
     # the shell's own that change nothing here
     ":", "alias", "bg", "builtin", "complete", "dirs", "disown", "fg", "hash", "history", "jobs", "logout", "rehash", "suspend",
-    "times", "trap", "popd", "type", "ulimit", "umask", "unalias", "wait",
+    "times", "popd", "type", "ulimit", "umask", "unalias", "wait",
 })
 # fmt: on
 MODULES = frozenset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from peakgate.readers.shell.values import Shell, Variable, text_of
 
@@ -22,6 +23,15 @@ def merge_branches(shell: Shell, ends: Sequence[Shell]) -> None:
         shell.variables[name] = Variable(last.elements, last.array, last.exported, last.doubt or _doubt(name, found, shell))
     for end in ends:
         shell.functions.update(end.functions)
+
+
+def assume(shell: Shell, end: Shell, assumed: str) -> None:
+    """Notes of the variables of `shell` that they have another value in `end`, where an image sets the variable `assumed`."""
+    shell.budget.spend(characters=20 * len(shell.variables))
+    for name, variable in list(shell.variables.items()):
+        other = end.variables.get(name)
+        if other is not variable and (other is None or _texts(other) != _texts(variable)):
+            shell.variables[name] = replace(variable, assumed=assumed)
 
 
 def _texts(variable: Variable) -> dict[str, str]:

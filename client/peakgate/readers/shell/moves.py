@@ -102,6 +102,13 @@ def _unset(walk: Walking, arguments: list[Value]) -> str:
     return TRUE
 
 
+def _trap(walk: Walking, arguments: list[Value]) -> str:
+    """What `trap … ERR` starts runs in the place of what fails."""
+    if len(arguments) > 1 and any(text_of(value).upper() in ("ERR", "SIGERR") for value in arguments[1:]):
+        walk.on_failure(arguments[0])
+    return TRUE
+
+
 def _ends(status: str) -> Callable[[Walking, list[Value]], str]:
     def end(_: Walking, __: list[Value]) -> str:
         return status
@@ -138,4 +145,5 @@ MOVES: dict[str, Callable[[Walking, list[Value]], str]] = {
     "false": _ends(FALSE),
     "getopts": _ends(FALSE),
     "command": _command,
+    "trap": _trap,
 }

@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Callable
 
-from peakgate.readers.shell.values import Segment, Shell, Value, doubted, joined, known, text_of
+from peakgate.readers.shell.values import Segment, Shell, Value, assumed_in, doubted, joined, known, text_of
 
 _FORM = re.compile(r"(!)?(#(?=.))?([A-Za-z_]\w*|\d+|[@*#?$!\-])(?:\[([^\]]*)\])?(.*)$", re.DOTALL)
 _OPTIONAL = re.compile(r"(ARGS?|ARGUMENTS|OPTS?|OPTIONS?|FLAGS?|PARAMS|EXTRA\w*|OVERRIDES?|PREFIX|LAUNCHER)\d*$", re.IGNORECASE)
@@ -44,6 +44,7 @@ def parameter(raw: str, line: int, shell: Shell, text: Text) -> Found:
         if stored is None or (not stored and not listed and name not in ("*",) and index is None):
             absent = _OPTIONAL.match(name) or (index in ("@", "*") and not shell.unseen)  # no environment holds an array
             shell.budget.left_out |= bool(absent) and shell.unseen
+            shell.budget.absent |= bool(absent) and index is None and _may_be_given(name, shell)
             return Found([], listed=listed) if absent else unknown(raw, line, shell)
         return Found(stored, listed=listed)
     return _operated(raw, operation, stored, line, shell, text, listed=listed)
@@ -124,28 +125,37 @@ def _operated(raw: str, operation: str, stored: list[Value] | None, line: int, s
         return unknown(raw, line, shell)
     if match := re.match(r":\s*(-?\d+)(?::(-?\d+))?$", operation):
         return Found(_sliced(stored, match, listed=listed), listed=listed)
-    changed = [_changed(value, operation, text) for value in stored]
-    return unknown(raw, line, shell) if None in changed else Found([value for value in changed if value is not None], listed=listed)
+    changed = [(new, value) for value in stored if (new := _changed(value, operation, text)) is not None]
+    return unknown(raw, line, shell) if len(changed) < len(stored) else Found([_resting(*each) for each in changed], listed=listed)
 
 
 def _defaulted(raw: str, match: re.Match[str], stored: list[Value] | None, line: int, shell: Shell, text: Text, *, listed: bool) -> Found:
     colon, sign, word = match.groups()
     missing = not stored or (bool(colon) and not any(text_of(value) for value in stored))
+    name = re.sub(r"\W.*", "", raw, flags=re.DOTALL)
     if sign == "+":
+        shell.budget.absent |= missing and _may_be_given(name, shell)
         return Found([]) if missing else Found([text(word)])
     if not missing:
         return Found(stored or [], listed=listed)
     if sign == "?":
-        return unknown(re.sub(r"\W.*", "", raw, flags=re.DOTALL), line, shell)
-    name = re.sub(r"\W.*", "", raw, flags=re.DOTALL)
+        return unknown(name, line, shell)
     value = text(word)
     if shell.unseen and stored is None:
         where = f"{shell.file}:{line}" if shell.file else f"line {line}"
         doubt = f"{where}: what is not at hand may give {name} another value"
         value = tuple(segment._replace(doubt=doubt) for segment in value)
+    elif _may_be_given(name, shell):
+        shell.budget.absent |= not text_of(value)
+        value = tuple(segment._replace(assumed=name) for segment in value)
     if sign == "=":
         shell.set(name, value)
     return Found([value] if value else [])
+
+
+def _may_be_given(name: str, shell: Shell) -> bool:
+    """Whether an image may set a variable that nothing at hand sets."""
+    return shell.imaged and name.isidentifier() and name not in shell.variables
 
 
 def _sliced(stored: list[Value], match: re.Match[str], *, listed: bool) -> list[Value]:
@@ -154,7 +164,14 @@ def _sliced(stored: list[Value], match: re.Match[str], *, listed: bool) -> list[
     if listed:
         # ${@:2} counts arguments from 1, an array from 0; arguments are asked for from 1 on
         return stored[start:end]
-    return [(Segment(text_of(value)[start:end], value[0].line, value[0].file),) if value else value for value in stored]
+    cut = [(Segment(text_of(value)[start:end], value[0].line, value[0].file),) if value else value for value in stored]
+    return [_resting(new, value) for new, value in zip(cut, stored, strict=True)]
+
+
+def _resting(made: Value, value: Value) -> Value:
+    """What is made of a value that rests on a variable of an image rests on it too."""
+    assumed = assumed_in(value)
+    return tuple(segment._replace(assumed=assumed) for segment in made) if assumed else made
 
 
 _REMOVALS = {"##": (True, True), "#": (True, False), "%%": (False, True), "%": (False, False)}

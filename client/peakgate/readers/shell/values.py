@@ -17,13 +17,15 @@ MOST_CHARACTERS, MOST_COMMANDS, DEEPEST_CALL = 4 << 20, 10_000, 20
 
 
 class Segment(NamedTuple):
-    """Text that stands in one place; not `known`: a name that stands for what only a run knows; `doubt`: why it may be another."""
+    """Text that stands in one place; not `known`: a name that stands for what only a run knows; `doubt`: why it may be another; `assumed`:
+    the variable that nothing at hand sets, and by which an image may make it another."""
 
     text: str
     line: int
     file: str
     known: bool = True
     doubt: str = ""
+    assumed: str = ""
 
 
 Value = tuple[Segment, ...]
@@ -47,17 +49,27 @@ def word_of(value: Value) -> Word:
 
 @dataclass(slots=True)
 class Variable:
-    """Elements by index or key; a plain variable has one at `0`. `doubt`: of a branch that may give it another value."""
+    """Elements by index or key; a plain variable has one at `0`. `doubt`: of a branch that may give it another value; `assumed`: the
+    variable of an image by which it may have one."""
 
     elements: dict[str, Value] = field(default_factory=dict)
     array: bool = False
     exported: bool = False
     doubt: str = ""
+    assumed: str = ""
 
 
 def doubted(value: Value, variable: Variable) -> Value:
     """A value of a variable, with the doubt about it."""
-    return tuple(segment._replace(doubt=variable.doubt) for segment in value) if variable.doubt else value
+    if not variable.doubt and not variable.assumed:
+        return value
+    doubt, assumed = variable.doubt, variable.assumed
+    return tuple(each._replace(doubt=doubt or each.doubt, assumed=assumed or each.assumed) for each in value)
+
+
+def assumed_in(value: Value) -> str:
+    """The variable of an image that a value rests on; empty for none."""
+    return next((segment.assumed for segment in value if segment.assumed), "")
 
 
 @dataclass(slots=True)
@@ -68,6 +80,8 @@ class Budget:
     commands: int = MOST_COMMANDS
     left_out: bool = False
     """Whether a variable was taken for no words although a file that is not at hand may set it."""
+    absent: bool = False
+    """Whether one of the words of the command at hand was, although an image may set it."""
 
     def spend(self, characters: int = 0, commands: int = 0) -> None:
         """Takes from it."""
@@ -90,6 +104,8 @@ class Shell:
     all_exported: bool = False
     unseen: bool = False
     """Whether it took in a file that is not at hand, which may set anything."""
+    imaged: bool = False
+    """Whether it runs in an image, which sets variables that nobody here sees."""
     budget: Budget = field(default_factory=Budget)
 
     def copy(self) -> Shell:
@@ -99,7 +115,7 @@ class Shell:
     def child(self, file: str, arguments: list[Value] | None) -> Shell:
         """The shell of a script that is started: exported variables alone."""
         exported = {name: variable for name, variable in self.variables.items() if variable.exported}
-        return Shell(file, exported, {}, arguments, self.folder, self.depth + 1, budget=self.budget)
+        return Shell(file, exported, {}, arguments, self.folder, self.depth + 1, imaged=self.imaged, budget=self.budget)
 
     def get(self, name: str) -> Value | None:
         """The value of a plain variable, the first element of an array."""

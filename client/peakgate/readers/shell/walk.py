@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from peakgate.readers.files import FileError, Files
-from peakgate.readers.shell.commands import Commands, Started, input_of
-from peakgate.readers.shell.expand import fields_of, sum_of, text_value
-from peakgate.readers.shell.merge import merge_branches
+from peakgate.readers.shell.commands import EXEC, Commands, Started, input_of
+from peakgate.readers.shell.expand import fields_of, rests_on, sum_of, text_value
+from peakgate.readers.shell.merge import assume, merge_branches
 from peakgate.readers.shell.parser import parse
 from peakgate.readers.shell.tokens import AndOr, Arithmetic, Block, Case, Function, Group, If, Loop, Node, Pipeline, Simple
-from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, known, text_of
-from peakgate.readers.shell.walking import FALSE, LOOP, STARTED, TRUE, UNKNOWN, LeftError
+from peakgate.readers.shell.values import DEEPEST_CALL, Segment, Shell, Value, assumed_in, known, text_of
+from peakgate.readers.shell.walking import FALSE, LOOP, SCRIPT, STARTED, TRUE, UNKNOWN, LeftError
 
 
 class Earlier(NamedTuple):
@@ -37,6 +38,7 @@ def started_by(text: str, files: Files, shell: Shell, line: int = 1) -> list[Sta
     try:
         with contextlib.suppress(LeftError):
             walk.block(parse(text.replace("\r\n", "\n"), line))
+        walk.replace_trapped()
     except RecursionError as error:
         raise FileError("nests deeper than a launch script does") from error
     return walk.found
@@ -73,8 +75,9 @@ class _Walk(Commands):
                 return self.arithmetic(node)
 
     def and_or(self, node: AndOr) -> str:
-        before, self.asked = len(self.found), ""
+        before, self.asked, self.assumed = len(self.found), "", ""
         status, fails = self.node(node.first), is_negated([node.first])
+        assumed = self.assumed
         earlier = self.earlier(before, fails=fails)
         for connector, following in node.rest:
             on_failure = status != FALSE and (connector == "||") != fails
@@ -83,13 +86,46 @@ class _Walk(Commands):
             if status == UNKNOWN or (tried and connector == "||"):
                 self.branches([[following]], may_skip=True)
             elif (connector == "&&") == (status != FALSE):
-                status = self.unless_it_fails(following)
+                with self.beside([[]] if assumed else [], assumed):
+                    status = self.unless_it_fails(following)
+            elif assumed:
+                with self.beside([[following]], assumed):
+                    pass
             if on_failure:
                 self.replaceable(tried, self.found[before + len(tried) :])
             if earlier is not None and (connector == "&&") == earlier.fails:
                 self.replaceable(earlier.launches, self.found[behind:])
             fails = is_negated([following])
+        self.assumed = assumed or self.assumed
         return status
+
+    @contextlib.contextmanager
+    def beside(self, untaken: Sequence[Block], assumed: str) -> Iterator[None]:
+        """Around what is walked: bodies that run in its place where an image sets the variable `assumed`. Nothing of them is kept but the
+        doubt: about variables that they set otherwise, and about launches in whose place they start others."""
+        start, kept, ends, instead = self.shell, len(self.found), list[Shell](), list[Started]()
+        leaves_here = False
+        for body in untaken:
+            self.shell = start.copy()
+            try:
+                self.block(body)
+                ends.append(self.shell)
+            except LeftError as left:
+                leaves_here |= not left.failed
+            finally:
+                self.shell = start
+            instead += self.found[kept:]
+            leaves_here |= any(each.words[0].text == EXEC for each in self.found[kept:])
+            del self.found[kept:]
+        try:
+            yield
+        finally:
+            self.gone |= leaves_here
+            again = {each.key for each in instead}
+            for each in self.found[kept:]:
+                each.may_not_run |= bool(instead) and each.key not in again
+            for end in ends:
+                assume(self.shell, end, assumed)
 
     def earlier(self, before: int, *, fails: bool) -> Earlier | None:
         """What a test of `$?` asks about, None where it asks something else: the launch in front of it."""
@@ -102,6 +138,24 @@ class _Walk(Commands):
         if again and any(each.key not in again for each in instead):
             for each in (*tried, *instead):
                 each.may_not_run = True
+
+    def on_failure(self, command: Value) -> None:
+        """What `trap` names runs in the place of the first launch behind it that fails; another one, or none, ends that."""
+        self.replace_trapped()
+        outer, kept, self.shell = self.shell, len(self.found), self.shell.copy()
+        try:
+            with contextlib.suppress(LeftError):
+                self.block(parse(text_of(command), command[0].line if command else 1))
+            self.trapped = kept, self.found[kept:]
+        finally:
+            del self.found[kept:]
+            self.shell = outer
+
+    def replace_trapped(self) -> None:
+        """Applies the `trap` that holds up to here."""
+        begin, instead = self.trapped
+        if instead:
+            self.replaceable(self.found[begin:], instead)
 
     def unless_it_fails(self, node: Node) -> str:
         """A node whose `exit 1` is passed over: that the job runs is given."""
@@ -140,10 +194,14 @@ class _Walk(Commands):
     def if_(self, node: If) -> str:
         bodies: list[Block] = []
         tried: list[tuple[int, bool, list[Started]]] = []
+        untaken, assumed = list[Block](), ""
         last = node.otherwise
-        for test, body in node.arms:
-            before, self.asked = len(self.found), ""
+        for at, (test, body) in enumerate(node.arms):
+            before, self.asked, self.assumed = len(self.found), "", ""
             status = self.block(test)
+            if self.assumed and status in (TRUE, FALSE):
+                assumed = self.assumed
+                untaken += [body] if status == FALSE else [*(later for _, later in node.arms[at + 1 :]), node.otherwise or []]
             if status == TRUE:
                 last = body
                 break
@@ -152,9 +210,14 @@ class _Walk(Commands):
                 earlier = self.earlier(before, fails=is_negated(test))
                 tried.append((len(bodies), is_negated(test), self.found[before:]) if earlier is None else (len(bodies), *earlier))
         bodies += [last] if last is not None else []
+        with self.beside(untaken, assumed):
+            return self.arms(bodies, tried, may_skip=last is None)
+
+    def arms(self, bodies: list[Block], tried: list[tuple[int, bool, list[Started]]], *, may_skip: bool) -> str:
+        """The bodies of an `if` of which one runs; `tried`: what its tests started, and which body is behind them."""
         if not any(launches for _, _, launches in tried):
-            return self.chosen(bodies, may_skip=last is None)
-        walked = self.branches(bodies, may_skip=last is None)
+            return self.chosen(bodies, may_skip=may_skip)
+        walked = self.branches(bodies, may_skip=may_skip)
         for place, (behind, fails, launches) in enumerate(tried):
             otherwise = walked[behind - 1 : behind] if fails else [*walked[behind:], *(later for _, _, later in tried[place + 1 :])]
             self.replaceable(launches, [each for body in otherwise for each in body])
@@ -168,7 +231,9 @@ class _Walk(Commands):
             if not known(value):
                 candidates.append(body)
             elif any(fnmatch.fnmatchcase(text_of(value)[:1000], text[:200]) for text in texts):
-                return self.chosen([body], may_skip=False)
+                assumed = assumed_in(value) if self.shell.imaged else ""
+                with self.beside([other for _, other in node.arms if other is not body] if assumed else [], assumed):
+                    return self.chosen([body], may_skip=False)
         return self.chosen(candidates, may_skip=True)
 
     def chosen(self, bodies: list[Block], *, may_skip: bool) -> str:
@@ -196,8 +261,8 @@ class _Walk(Commands):
             try:
                 self.block(body)
                 ends.append(self.shell)
-            except LeftError:
-                pass
+            except LeftError as left:
+                self.may_have_ended |= left.kind == SCRIPT and not left.failed and before > 0
             walked.append(self.found[before:])
         self.shell = start
         for started in (each for found in walked for each in found):
@@ -278,12 +343,14 @@ class _Walk(Commands):
             self.set_sum(name, expression, node.line)
             return TRUE
         result = sum_of(node.text, node.line, self.shell)
+        self.assumed = rests_on(node.text, node.line, self.shell) or self.assumed
         return UNKNOWN if result is None else TRUE if result else FALSE
 
     def set_sum(self, name: str, expression: str, line: int) -> None:
         result = sum_of(expression, line, self.shell)
         text = f"${name}" if result is None else str(result)
-        self.shell.set(name, (Segment(text, line, self.shell.file, known=result is not None),))
+        assumed = rests_on(expression, line, self.shell)
+        self.shell.set(name, (Segment(text, line, self.shell.file, known=result is not None, assumed=assumed),))
 
 
 def is_negated(test: Block) -> bool:

@@ -36,5 +36,8 @@ class Walking(Protocol):
     def run(self, fields: list[Value]) -> str:
         """Does one command of expanded words."""
 
+    def on_failure(self, command: Value) -> None:
+        """Notes what runs when a command fails."""
+
     def seen(self) -> ScriptFiles:
         """The files as the script sees them here."""
