@@ -85,7 +85,7 @@ def _by_further_launch() -> Iterator[Case]:
     """Of several launches that surely run, the one that is hardest to fit decides."""
     enforced = MODES["enforce"]
     for script in (f"{TRAIN}; {LARGE}", f"{TRAIN} && {LARGE}", f"{TRAIN} & {LARGE} & wait"):
-        review, says = a_review(launching("bash", "-c", script), namespace=enforced), "launch 2 of 2: refused; to try it"
+        review, says = a_review(launching("bash", "-c", script), namespace=enforced), "launch 2 of 2: refused; more: "
         name = script.replace(LARGE, "it").replace(TRAIN, "another")
         yield Case(name=name, review=review, outcome="denied", verdict="reject", says=says)
     maybe = {

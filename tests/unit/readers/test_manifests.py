@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -9,7 +10,8 @@ from tests.unit.readers.manifest import TRAIN, a_job, around, launch_of, launche
 
 from peakgate.readers.files import FileError, GivenFiles
 from peakgate.readers.manifests.read import is_manifest
-from peakgate.readers.read import UnreadableError, read_file
+from peakgate.readers.read import MOST_LAUNCHES, UnreadableError, read_file, read_manifest
+from peakgate.readers.reading import Reading
 
 RESOURCES = "resources: {limits: {nvidia.com/gpu: 8}}"
 
@@ -87,6 +89,94 @@ def test_a_default_is_unsure_where_a_secret_may_say_otherwise(variables: str, wa
     text = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: j}}\nspec: {{template: {{spec: {spec}}}}}\n"
     (found, *_) = launches(text)
     assert (found.may_not_run or found.words[-1].text.startswith("$")) is want
+
+
+def reading_of(script: str, environment: str = "") -> Reading:
+    """What a container's script says."""
+    words = script.replace("TRAIN", "torchrun run_clm.py --model_name_or_path gpt2 --block_size 512 --per_device_train_batch_size")
+    return read_file("job.yaml", GivenFiles({"job.yaml": a_job(f"command: [bash, -c, {json.dumps(words)}]{environment}")}))
+
+
+@pytest.mark.parametrize(
+    ("script", "want"),
+    [
+        ("TRAIN ${BS:-8}", True),
+        ("BS=${BS:-8}; TRAIN $BS", True),
+        ("export BS=${BS:=8}; bash -c 'TRAIN $BS'", True),
+        ("X=${X:-8,4}; TRAIN ${X%%,*}", True),
+        ("X=${X:-84}; TRAIN ${X:0:1}", True),
+        ("TRAIN $(( ${X:-4} * 2 ))", True),
+        ("X=${X:-4}; (( BS = X * 2 )); TRAIN $BS", True),
+        ('BS=8; [ -n "$SMALL" ] && BS=1; TRAIN $BS', True),
+        ('BS=8; if [ "${SMALL:-0}" = 1 ]; then BS=1; fi; TRAIN $BS', True),
+        ('if [ -n "$SMALL" ]; then BS=1; else BS=8; fi; TRAIN $BS', True),
+        ("case ${SIZE:-l} in s) BS=1;; l) BS=8;; esac; TRAIN $BS", True),
+        ("X=${X:-0}; if (( X )); then TRAIN 1; else TRAIN 8; fi", True),
+        ('[ -n "$SMALL" ] && exec TRAIN 1; TRAIN 8', True),
+        ('if [ -n "$SMALL" ]; then TRAIN 1; exit 0; fi; TRAIN 8', True),
+        ("TRAIN 8 ${SMALL:+--fp16}", True),
+        ("TRAIN 8 ${EXTRA_ARGS:-}", True),
+        ("${LAUNCHER:-torchrun} run_clm.py TRAIN 8", True),
+        ("BS=8; TRAIN ${BS:-4}", False),
+        ("TRAIN 8 --output_dir ${OUT:-/out}", False),
+        ('BS=8; [ -n "$TOKEN" ] && echo there; TRAIN $BS', False),
+        ('[ -z "$CACHE" ] && export CACHE=/c; TRAIN 8', False),
+        ('[ -n "$BROKEN" ] && exit 1; TRAIN 8', False),
+        ('[ -n "$DONE" ] && exit 0; TRAIN 8', False),
+        ('if [ -n "$AGAIN" ]; then TRAIN 8; else TRAIN 8; fi', False),
+        ("export PATH=/x${MORE:+:$MORE}; TRAIN 8", False),
+    ],
+)
+def test_what_an_image_may_set_is_unsure_where_it_decides_a_field(script: str, want: bool) -> None:
+    """The value is the one of a run without it; a launch that says the same either way is sure."""
+    found = reading_of(script)
+    assert found.get("batch.micro_batch_size") == 8
+    assert found.may_not_run is want
+
+
+def test_a_variable_of_the_manifest_is_the_images_no_more() -> None:
+    """The container's own environment wins over its image's."""
+    found = reading_of("TRAIN ${BS:-8}", "\n          env: [{name: BS, value: '4'}]")
+    assert found.get("batch.micro_batch_size") == 4
+    assert not found.may_not_run
+
+
+def test_a_script_by_itself_runs_in_no_image() -> None:
+    """Of a shell at hand the defaults hold: nothing is unsure."""
+    script = "torchrun run_clm.py --model_name_or_path gpt2 --block_size 512 --per_device_train_batch_size ${BS:-8}\n"
+    found = read_file("run.sh", GivenFiles({"run.sh": script}))
+    assert found.get("batch.micro_batch_size") == 8
+    assert not found.may_not_run
+
+
+@pytest.mark.parametrize(
+    ("script", "want"),
+    [
+        ("TRAIN 1; TRAIN 8", [1, 8]),
+        ("TRAIN 1 && TRAIN 8 && TRAIN 8", [1, 8]),
+        ("TRAIN 1 & TRAIN 8 & wait", [1, 8]),
+        ("; ".join(f"TRAIN {size}" for size in range(1, 9)), [1, 2, 3, 4]),
+        ("TRAIN 1; CUDA_VISIBLE_DEVICES= TRAIN 8", [1]),
+        ("TRAIN 1; TRAIN 8 --help", [1]),
+        ("TRAIN 1 || TRAIN 8", [1]),
+        ("TRAIN 1; [ -f x ] && TRAIN 8", [1]),
+        ("TRAIN 1; if [ -f x ]; then exit 0; fi; TRAIN 8", [1]),
+        ("TRAIN 1; if [ -f x ]; then exit 1; fi; TRAIN 8", [1, 8]),
+        ('TRAIN 1; [ -n "$DONE" ] && exit 0; TRAIN 8', [1]),
+        ("exec TRAIN 1; TRAIN 8", [1]),
+    ],
+)
+def test_every_launch_of_a_container_that_surely_runs_is_read(script: str, want: list[int]) -> None:
+    """The first, and those that say something else."""
+    words = script.replace("TRAIN", "torchrun run_clm.py --model_name_or_path gpt2 --block_size 512 --per_device_train_batch_size")
+    found = read_manifest(a_job(f"command: [bash, -c, {json.dumps(words)}]"), "job.yaml", GivenFiles({}), MOST_LAUNCHES)
+    assert [each.get("batch.micro_batch_size") for each in found] == want
+
+
+def test_launches_of_two_objects_are_not_read_beside_each_other() -> None:
+    """Each object is a job of its own."""
+    one, other = (a_job(f"command: [torchrun, run_clm.py, --model_name_or_path, {model}]") for model in ("gpt2", "gpt2-xl"))
+    assert len(read_manifest(f"{one}---\n{other}", "job.yaml", GivenFiles({}), MOST_LAUNCHES)) == 1
 
 
 def test_config_maps_are_files() -> None:

@@ -287,3 +287,22 @@ def test_a_word_that_may_be_another_one_makes_it_unsure_which_launch_it_is(scrip
     """A file that is not at hand, a branch, or the script itself may decide it."""
     (found,) = launches(script)
     assert found.may_not_run is want
+
+
+@pytest.mark.parametrize(
+    ("script", "want"),
+    [
+        (f"trap 'exec {B}' ERR; {A}", True),
+        (f"small() {{ {B}; }}; trap small ERR; {A}", True),
+        (f"trap '{B}' ERR EXIT; ./first; {A}", True),
+        (f"trap '{A}' ERR; {A}", False),
+        (f"trap 'kill 0' ERR; {A}", False),
+        (f"trap '{B}' TERM; {A}", False),
+        (f"trap '{B}' ERR; trap - ERR; {A}", False),
+    ],
+)
+def test_what_a_trap_starts_runs_in_the_place_of_what_fails(script: str, *, want: bool) -> None:
+    """As long as the trap holds; nothing that it starts is a launch of the script."""
+    found = launches(script)[-1]
+    assert texts(found) == A.split()[1:]
+    assert found.may_not_run is want

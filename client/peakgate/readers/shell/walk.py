@@ -120,7 +120,8 @@ class _Walk(Commands):
         try:
             yield
         finally:
-            self.gone |= leaves_here
+            self.gone |= leaves_here and bool(instead)
+            self.may_have_ended |= leaves_here and kept > 0
             again = {each.key for each in instead}
             for each in self.found[kept:]:
                 each.may_not_run |= bool(instead) and each.key not in again
