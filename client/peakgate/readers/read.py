@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from itertools import islice
 
 from peakgate.readers.degrees import warn_of_degrees
 from peakgate.readers.files import FileError, Files
@@ -19,8 +20,8 @@ from peakgate.readers.stated import StatedReader, is_broken
 UNKNOWN = "no reader knows this launch"
 NOTHING_STARTED, NO_COMMAND = "starts nothing", "an empty command"
 TRAINS_NOTHING = "trains nothing"
-MOST_LAUNCHES = 4
-"""Of a script or a manifest that are read beside each other."""
+MOST_LAUNCHES, MOST_FURTHER = 4, 16
+"""Of a manifest that are read beside each other, and that are looked at behind the first: a review has to be answered in time."""
 
 
 class UnreadableError(Exception):
@@ -55,7 +56,7 @@ def read_manifest(text: str, path: str, files: Files, most: int = 1) -> list[Rea
     launches = launches_of_manifest(text, path, files)
     found = [_first(launches, path)]
     with contextlib.suppress(FileError):
-        for launch in launches if most > 1 and found[0].container else ():
+        for launch in islice(launches, MOST_FURTHER) if most > 1 and found[0].container else ():
             if launch.container != found[0].container:
                 break
             with contextlib.suppress(UnreadableError):

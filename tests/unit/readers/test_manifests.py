@@ -91,6 +91,13 @@ def test_a_default_is_unsure_where_a_secret_may_say_otherwise(variables: str, wa
     assert (found.may_not_run or found.words[-1].text.startswith("$")) is want
 
 
+WRITTEN = """cat > /tmp/args.json <<EOF
+{"model_name_or_path": "gpt2", "block_size": 512, "per_device_train_batch_size": SIZE}
+EOF
+python run_clm.py /tmp/args.json"""
+"""A script that writes what its program reads."""
+
+
 def reading_of(script: str, environment: str = "") -> Reading:
     """What a container's script says."""
     words = script.replace("TRAIN", "torchrun run_clm.py --model_name_or_path gpt2 --block_size 512 --per_device_train_batch_size")
@@ -117,6 +124,13 @@ def reading_of(script: str, environment: str = "") -> Reading:
         ("TRAIN 8 ${SMALL:+--fp16}", True),
         ("TRAIN 8 ${EXTRA_ARGS:-}", True),
         ("${LAUNCHER:-torchrun} run_clm.py TRAIN 8", True),
+        ('ARGS="TRAIN 8"; [ -n "$SMALL" ] && ARGS="TRAIN 1"; ARGS+=" --fp16"; $ARGS', True),
+        ('ARGS=(TRAIN 8); [ -n "$SMALL" ] && ARGS=(TRAIN 1); ARGS+=(--fp16); "${ARGS[@]}"', True),
+        ("BS=8; [ -n \"$SMALL\" ] && BS=1; export BS; bash -c 'TRAIN $BS'", True),
+        ("X=${X:-4}; TRAIN $(expr $X + 4)", True),
+        ("TRAIN $(echo ${X:-8})", True),
+        (WRITTEN.replace("SIZE", "${BS:-8}"), True),
+        (WRITTEN.replace("SIZE", "8"), False),
         ("BS=8; TRAIN ${BS:-4}", False),
         ("TRAIN 8 --output_dir ${OUT:-/out}", False),
         ('BS=8; [ -n "$TOKEN" ] && echo there; TRAIN $BS', False),

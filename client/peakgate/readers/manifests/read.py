@@ -151,7 +151,8 @@ def _launches(workload: Workload, kind: str, maps: Maps, lines: Text, files: Fil
     entrypoint = workload.settings("spec.entrypoint")
     if entrypoint is not None:  # a RayJob: a text for a shell
         items = [Stated(["bash", "-c", entrypoint.text], entrypoint.place)]
-        yield from _peeled(workload, words_at(items, {}, lines), Settings(), files)
+        whole = Launch(words=words_at(items, {}, lines), around=workload.around, own=workload.own, files=files, imaged=True)
+        yield from (replace(launch, container=started + 1) for launch in launches_of(whole))
     yield Launch(around=workload.around, own=workload.own, files=files)  # the submitter's own word may be enough
 
 
@@ -170,10 +171,6 @@ def _of_container(
     for launch in launches_of(replace(whole, unseen=is_unseen(container, maps), unvalued=unvalued(container, known), imaged=True)):
         unmounted.reading = launch.around  # what its reader opens
         yield launch
-
-
-def _peeled(workload: Workload, words: Sequence[Word], environment: Settings, files: Files) -> Iterator[Launch]:
-    yield from launches_of(Launch(words=words, environment=environment, around=workload.around, own=workload.own, files=files))
 
 
 def _variable(name: str, place: Place) -> Place:

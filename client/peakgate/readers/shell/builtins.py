@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from peakgate.readers.shell.expand import fields_of, text_value
 from peakgate.readers.shell.tokens import TEXT, Part, RawWord
-from peakgate.readers.shell.values import Segment, Shell, Value, Variable, text_of
+from peakgate.readers.shell.values import Segment, Shell, Value, Variable, doubted, text_of
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[([^\]]*)\])?(\+?)=", re.DOTALL)
 _KEYED = re.compile(r"\[([^\]]+)\]=")
@@ -35,7 +36,9 @@ def assign(word: RawWord, shell: Shell, *, exported: bool = False) -> None:
             shell.budget.spend(characters=8 * taken)
             renamed = {(str(taken + at) if index.isdigit() else index): value for at, (index, value) in enumerate(elements.items())}
             elements = {**before.elements, **renamed}
-        shell.variables[name] = Variable(dict(list(elements.items())[:MOST_ELEMENTS]), array=True, exported=exported)
+        kept = before or Variable()
+        made = Variable(dict(list(elements.items())[:MOST_ELEMENTS]), array=True, exported=exported)
+        shell.variables[name] = replace(made, doubt=kept.doubt, assumed=kept.assumed)
         return
     first = word.parts[0]
     rest = [Part(TEXT, first.text[match.end() :], False, first.line), *word.parts[1:]]
@@ -44,7 +47,7 @@ def assign(word: RawWord, shell: Shell, *, exported: bool = False) -> None:
         variable = shell.variables.get(name, Variable(array=True))
         shell.budget.spend(characters=8 * len(variable.elements))
         elements = {**variable.elements, key.strip("\"'"): value}
-        shell.variables[name] = Variable(elements, array=True, exported=variable.exported)
+        shell.variables[name] = replace(variable, elements=elements, array=True)
         return
     if plus and (before_value := _plain(name, shell)) is not None:
         value = _appended(before_value, value, shell)
@@ -53,7 +56,8 @@ def assign(word: RawWord, shell: Shell, *, exported: bool = False) -> None:
 
 def _plain(name: str, shell: Shell) -> Value | None:
     variable = shell.variables.get(name)
-    return variable.elements.get("0") if variable is not None else None
+    value = variable.elements.get("0") if variable is not None else None
+    return doubted(value, variable) if variable is not None and value is not None else None
 
 
 def _appended(before: Value, value: Value, shell: Shell) -> Value:
@@ -85,7 +89,7 @@ def _declare(words: list[RawWord], shell: Shell, *, exported: bool = False) -> N
                 shell.set(name, (Segment(given, value[0].line if value else 0, shell.file),), exported=exported)
             elif exported and name in shell.variables:
                 before = shell.variables[name]
-                shell.variables[name] = Variable(before.elements, before.array, True, before.doubt)
+                shell.variables[name] = replace(before, exported=True)
             elif name == "-x":
                 exported = True
 

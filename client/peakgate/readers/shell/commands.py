@@ -57,7 +57,8 @@ class Commands:
         self.written: dict[str, str] = {}
         self.found: list[Started] = []
         self.edited: set[str] = set()
-        """Programs that the script writes or edits itself: what they do is no more what their name says."""
+        """Programs that the script writes or edits itself: what they do is no more what their name says. Other files that it writes from
+        what an image may set."""
         self.asked = ""
         """How the launch before a test of `$?` ended for that test to hold; empty: no such test."""
         self.stays = False
@@ -202,7 +203,7 @@ class Commands:
         warnings = list(dict.fromkeys(segment.doubt for field in fields for segment in field if segment.doubt))
         self.shell.budget.spend(characters=100 * len(shell.variables), commands=20)
         words = [word_of(field) for field in fields]
-        edited = bool(self.edited) and any(placed(word.text, shell.folder) in self.edited for word in words)
+        edited = bool(self.edited) and any(placed(word.text.rpartition("=")[2], shell.folder) in self.edited for word in words)
         unsure = bool(warnings) or self.gone or shell.budget.absent or edited
         started = Started(words, shell.environment(), self.seen(), warnings, shell.unsure(), may_not_run=unsure)
         started.may_come_too_late = self.may_have_ended
@@ -253,6 +254,14 @@ class Commands:
         if posixpath.basename(words[0]) == "sed" and any(word.startswith(("-i", "--in-place")) for word in words[1:]):
             self.edited |= {placed(word, self.shell.folder) for word in words[1:] if word.endswith(PROGRAM)}
 
+    def is_assumed(self, node: Simple) -> bool:
+        """Whether what a command writes rests on what an image may set."""
+        if not self.shell.imaged:
+            return False
+        here = input_of(node)
+        values = [text_value(word.parts, self.shell) for word in node.words[1:]]
+        return any(map(assumed_in, [*values, *([self.here_value(here)] if here is not None else [])]))
+
     def write(self, node: Simple, text: str) -> None:
         """Notes a file that a command writes."""
         paths = [
@@ -265,7 +274,7 @@ class Commands:
                 continue
             path = placed(text_of(text_value(target.parts, self.shell)), self.shell.folder)
             self.shell.budget.spend(characters=len(text))
-            self.edited |= {path} if path.endswith(PROGRAM) else set()
+            self.edited |= {path} if path.endswith(PROGRAM) or self.is_assumed(node) else set()
             self.written[path] = (self.written.get(path, "") if appended else "") + text
 
 

@@ -86,7 +86,7 @@ def _stored(name: str, index: str | None, shell: Shell) -> list[Value] | None:
     if index.startswith("-") and index[1:].isdigit() and len(index) < 6:
         return list(elements.values())[int(index) :][:1] or None
     chosen = elements.get(index) or elements.get(_number(index, shell))
-    return None if chosen is None else [chosen]
+    return None if chosen is None else [doubted(chosen, variable)]
 
 
 def _number(index: str, shell: Shell) -> str:

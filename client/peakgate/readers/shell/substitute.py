@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from peakgate.readers.shell.arithmetic import arithmetic
 from peakgate.readers.shell.lexer import tokens_of
 from peakgate.readers.shell.tokens import Operator, RawWord
-from peakgate.readers.shell.values import Segment, Shell, Value, known, text_of
+from peakgate.readers.shell.values import Segment, Shell, Value, assumed_in, known, text_of
 
 LONGEST = 2000
 Fields = Callable[[Iterable[RawWord], Shell], list[Value]]
@@ -36,7 +36,16 @@ def substituted(raw: str, line: int, shell: Shell, fields: Fields) -> list[Value
     text: str | None = _counted(raw, shell)
     if not text:
         text = posixpath.dirname(shell.file) or "." if _SCRIPT_FOLDER.search(raw) and shell.file else _output(raw, line, shell, fields)
-    return [(unknown,)] if text is None else [(Segment(text, line, shell.file),)] if text else []
+    return [(unknown,)] if text is None else [(Segment(text, line, shell.file, assumed=_assumed(raw, shell)),)] if text else []
+
+
+def _assumed(raw: str, shell: Shell) -> str:
+    """The variable of an image that what it prints rests on."""
+    if not shell.imaged:
+        return ""
+    values = {name: shell.get(name) for name in re.findall(r"[A-Za-z_]\w*", raw)}
+    unset = (name for name in re.findall(r"\$\{([A-Za-z_]\w*):?[-=+]", raw) if name not in shell.variables)
+    return next((found for value in values.values() if value and (found := assumed_in(value))), next(unset, ""))
 
 
 def _counted(raw: str, shell: Shell) -> str:
