@@ -121,13 +121,11 @@ class Reviewer:
         if len(launches) == 1:
             return read, job, ""
         asked = [self._judged(admission, of, asked_of(each, of, facts), mode, request_id="", is_tried=False) for each, of in launches]
-        verdicts = [judged.verdict for judged in await asyncio.gather(*asked)]
-        ranks = [(_RANKS.get(verdict, 0), not each.is_partial) for verdict, (each, _) in zip(verdicts, launches, strict=True)]
+        judged = await asyncio.gather(*asked)
+        ranks = [_rank(answer, is_sure=not each.is_partial) for answer, (each, _) in zip(judged, launches, strict=True)]
         place = ranks.index(max(ranks))
-        if not ranks[place][0]:
-            return read, job, ""
-        chosen, of = launches[place]
-        return chosen, of, f"launch {place + 1} of {len(launches)}"
+        fits = judged[place].verdict == Verdict.VERDICT_ADMIT
+        return *launches[place], "" if fits else f"launch {place + 1} of {len(launches)}"
 
     def _wishes(self, admission: Admission) -> Wishes:
         may_override = self.rules().may_override(admission.user, admission.groups)
@@ -167,6 +165,12 @@ class Reviewer:
             may_judge_here=self.rules().judge_without_service,
         )
         return await self.jury.judge(asked, is_advised=is_tried and mode in TOLD)
+
+
+def _rank(judged: Judged, *, is_sure: bool) -> tuple[int, bool, int]:
+    """How hard a launch is to fit, the larger the harder: by its verdict, whether it surely runs, and what it needs."""
+    answer = judged.judgement.answer
+    return _RANKS.get(judged.verdict, 0), is_sure, answer.peak.bound_bytes if answer is not None else 0
 
 
 def _is_without_gpus(admission: Admission, read: Read, facts: Facts) -> bool:

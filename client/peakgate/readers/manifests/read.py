@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from peakgate.readers.arguments import Word
 from peakgate.readers.files import FileError, Files, LayeredFiles
 from peakgate.readers.launch import Launch
 from peakgate.readers.launchers.peel import launches_of

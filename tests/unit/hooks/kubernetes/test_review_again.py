@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.admission_reviews import FITS, H100, MODES, SPEC, T4, TOO_LARGE, a_review, a_template, stating
+from tests.admission_reviews import FITS, H100, LARGE, MODES, SPEC, T4, TOO_LARGE, TRAIN, a_review, a_template, launching, stating
 
 from peakgate.client.connect import connect
 from peakgate.hooks.kubernetes import review as review_module
@@ -142,3 +142,26 @@ async def test_what_the_mutating_webhook_cannot_do_it_leaves(
     body = json.dumps(a_review(stating("Job", FITS, product=H100))).encode()
     assert set(json.loads(await reviewer.mutate(body))["response"]) == {"uid", "allowed"}
     assert reviewer.metrics.registry.get_sample_value("peakgate_webhook_patches_total", {"changed": want}) == 1
+
+
+async def audited(reviewer: Reviewer, *scripts: str) -> dict[str, str]:
+    """What the audit log keeps of a job that runs launches one after another."""
+    review = a_review(launching("bash", "-c", "; ".join(scripts), product=H100), namespace=MODES["enforce"])
+    found: dict[str, str] = json.loads(await reviewer.validate(json.dumps(review).encode()))["response"]["auditAnnotations"]
+    return found
+
+
+async def test_of_launches_that_all_fit_the_one_that_needs_the_most_is_kept(reviewer: Reviewer) -> None:
+    """In whichever order they stand, and without a word; what is stored, and what a node is picked by, is its need."""
+    larger = TRAIN.replace("batch_size 1", "batch_size 8")
+    alone, first, last = [await audited(reviewer, *scripts) for scripts in ([larger], [larger, TRAIN], [TRAIN, larger])]
+    assert alone["bound-bytes"] == first["bound-bytes"] == last["bound-bytes"] != (await audited(reviewer, TRAIN))["bound-bytes"]
+    assert "launch" not in {**first, **last}
+
+
+async def test_of_launches_that_do_not_fit_the_one_that_needs_the_most_is_named(reviewer: Reviewer) -> None:
+    """Its place among those that differ is in the audit log as well."""
+    larger = LARGE.replace("batch_size 4", "batch_size 8")
+    found = await audited(reviewer, TRAIN, LARGE, LARGE, larger)
+    assert (found["outcome"], found["launch"]) == ("denied", "launch 3 of 3")
+    assert found["bound-bytes"] == (await audited(reviewer, larger))["bound-bytes"]
