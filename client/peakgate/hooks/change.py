@@ -13,8 +13,8 @@ from peakgate.v1.prediction_pb2 import Suggestion
 
 
 def change_of(suggestion: Suggestion, launch: LaunchText, own: str = "") -> str:
-    """What to write where; a field that has no place in the launch stands in the job document's words. `own`: what the submitter sent, which
-    needs no name."""
+    """What to write where; a field that has no place in the launch stands in the job document's words. `own`: what the submitter sent,
+    which needs no name."""
     changes = changes_of(suggestion)
     exported = [f"export {VARIABLE}"] if changes.pop(SEGMENTS, None) is True else []
     unsaid: list[str] = []

@@ -134,7 +134,9 @@ def stated(wanted: Wanted, catalogue: Iterable[str]) -> list[Candidate]:
     elif not profiles and Condition(name="type", texts=("mig",)) in wanted.conditions:
         return []
     else:
-        found = [[_product(product, name, profile) for name in gpus_named(product)] for product in products for profile in profiles or ("",)]
+        found = [
+            [_product(product, name, profile) for name in gpus_named(product)] for product in products for profile in profiles or ("",)
+        ]
     return [_counted(each, wanted) for one in found for each in one] if all(found) else []
 
 

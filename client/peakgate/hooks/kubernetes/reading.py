@@ -134,6 +134,6 @@ def _parsed(reading: Reading, launch: LaunchText, pods: Sequence[Pods], label: s
     try:
         job = parse_job(document)
     except DocumentError as error:
-        missing = next((each for each in reading.warnings if each.endswith(NOT_READ)), "")
+        missing = next((each for each in reading.warnings if each.endswith(NOT_READ)), "") if not reading.own else ""
         return replace(found, problem=(missing or f"what it states is no job: {error}")[:MOST_PROBLEM])
     return replace(found, job=job, source=Source(label=label, job=job, launch=launch))
