@@ -11,6 +11,7 @@ from tests.admission_reviews import (
     LARGE,
     MODES,
     OWNER,
+    SPEC,
     T4,
     TOO_LARGE,
     TRAIN,
@@ -75,6 +76,10 @@ def _that_train_nothing() -> Iterator[Case]:
     none = launching(*LARGE.split())
     none["spec"]["parallelism"] = 0
     yield Case(name="no pod", review=a_review(none, namespace=enforced), outcome="skipped")
+    unknown = a_review(launching("bash", "-c", f"{LARGE} --help; ./train --batch-size 4"), namespace=enforced)
+    yield Case(name="an unknown trainer behind a help", review=unknown, outcome="unread", says="./train")
+    broken = a_review(launching(*f"{LARGE} --help".split(), stated="{model: ["), namespace=enforced)
+    yield Case(name="a spec that is none beside a help", review=broken, outcome="unread", says=SPEC)
     seen = launching("bash", "-c", f"CUDA_VISIBLE_DEVICES=0 {LARGE}")
     yield Case(name="one GPU is visible", review=a_review(seen, namespace=enforced), outcome="denied", verdict="reject", says="too few")
     valued = a_review(launching(*f"{LARGE} --version 2".split()), namespace=enforced)

@@ -13,7 +13,7 @@ import promql_parser
 import yaml
 
 ROOT = Path(__file__).parents[1]
-RULES = tuple(ROOT / "deploy/prometheus" / name for name in ("recording.yml", "alerting.yml"))
+RULES = tuple(ROOT / "deploy/prometheus" / name for name in ("recording.yml", "alerting.yml", "kueue.yml"))
 DASHBOARDS = tuple(ROOT / "deploy/grafana" / name for name in ("admission.json", "accuracy.json"))
 PLACEHOLDERS = {"$__rate_interval": "1m", "$__interval": "15s", "$__range": "1h", "$gpu_model": ".*", "$framework": ".*"}
 """What Grafana puts in, and what it puts in for `all`."""

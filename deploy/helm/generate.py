@@ -17,7 +17,7 @@ import yaml
 
 DEPLOY = Path(__file__).parent.parent
 CHART = DEPLOY / "helm/peakgate"
-COPIED = ("prometheus/recording.yml", "prometheus/alerting.yml", "grafana/*.json")
+COPIED = ("prometheus/recording.yml", "prometheus/alerting.yml", "prometheus/kueue.yml", "grafana/*.json")
 # Which of the chart's template folders makes which file of kustomize, and the values that differ from the chart's own.
 RENDERED = {
     "base/server.yaml": ("server", {"database.persistence.enabled": "true"}),
@@ -33,6 +33,7 @@ RENDERED = {
         "monitoring/pods",
         {"monitoring.enabled": "true", "agent.enabled": "false", "kueue.enabled": "true"},
     ),
+    "components/monitoring-kueue/rules.yaml": ("monitoring/kueue", {"monitoring.enabled": "true", "kueue.enabled": "true"}),
     "components/postgresql/disruption.yaml": ("server/disruption", {"database.existingSecret": "peakgate-database"}),
     "components/monitoring/rules.yaml": ("monitoring/rules", {"monitoring.enabled": "true"}),
 }

@@ -14,7 +14,7 @@ from tests.contract.sources import ROOT, files
 
 from peakgate.client.app import app_for
 
-SERVER_HTTP_PORT, AGENT_METRICS_PORT, GATE_METRICS_PORT = 9551, 9552, 9553
+SERVER_HTTP_PORT, AGENT_METRICS_PORT, GATE_METRICS_PORT, WEBHOOK_METRICS_PORT, KUEUE_METRICS_PORT = 9551, 9552, 9553, 9554, 9555
 # What helm makes YAML of; tests/integration/kubernetes has helm do so.
 TEMPLATES = ROOT / "deploy/helm/peakgate/templates"
 DOCUMENTS = [path for path in files() if path.suffix in {".yaml", ".yml", ".json"} and not path.is_relative_to(TEMPLATES)]
@@ -28,7 +28,7 @@ def test_a_document_parses(path: Path) -> None:
 
 
 def test_prometheus_scrapes_the_promised_ports() -> None:
-    """The service is scraped on its HTTP port, the agent and the gate on their own."""
+    """The service is scraped on its HTTP port, all others on their own."""
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
     targets = {
         job["job_name"]: [int(target.rpartition(":")[2]) for group in job["static_configs"] for target in group["targets"]]
@@ -38,6 +38,8 @@ def test_prometheus_scrapes_the_promised_ports() -> None:
         "peakgate-server": [SERVER_HTTP_PORT],
         "peakgate-agent": [AGENT_METRICS_PORT],
         "peakgate-gate": [GATE_METRICS_PORT],
+        "peakgate-webhook": [WEBHOOK_METRICS_PORT],
+        "peakgate-kueue": [KUEUE_METRICS_PORT],
     }
 
 

@@ -12,23 +12,24 @@ from peakgate.readers.write_back import SEGMENTS, VARIABLE, edits_of
 from peakgate.v1.prediction_pb2 import Suggestion
 
 
-def change_of(suggestion: Suggestion, launch: LaunchText) -> str:
-    """What to write where; a field that has no place in the launch stands in the job document's words."""
+def change_of(suggestion: Suggestion, launch: LaunchText, own: str = "") -> str:
+    """What to write where; a field that has no place in the launch stands in the job document's words. `own`: what the submitter sent,
+    which needs no name."""
     changes = changes_of(suggestion)
     exported = [f"export {VARIABLE}"] if changes.pop(SEGMENTS, None) is True else []
     unsaid: list[str] = []
     edits = edits_of(launch.reading, changes, unsaid)
     files = dict.fromkeys(edit.place.file for edit in edits)
-    parts = [_in_file(file, (edit for edit in edits if edit.place.file == file)) for file in files]
+    parts = [_in_file(file, (edit for edit in edits if edit.place.file == file), is_named=file != own) for file in files]
     return ", ".join([*parts, *exported, *unsaid])
 
 
-def _in_file(file: str, edits: Iterable[Edit]) -> str:
+def _in_file(file: str, edits: Iterable[Edit], *, is_named: bool) -> str:
     told = [_setting(edit) for edit in edits]
     flags = " ".join(dict.fromkeys(text for text, is_flag in told if is_flag))  # two fields may have one flag
     settings = ", ".join(dict.fromkeys(text for text, is_flag in told if not is_flag))
     text = ", ".join(each for each in (flags, settings) if each)
-    return f"{text} ({file.rpartition('/')[2]})" if file else text
+    return f"{text} ({file.rpartition('/')[2]})" if file and is_named else text
 
 
 def _setting(edit: Edit) -> tuple[str, bool]:

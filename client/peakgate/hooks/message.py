@@ -62,7 +62,7 @@ def shown(suggestions: Sequence[Suggestion]) -> Suggestion | None:
 
 def plain(text: str, width: int = WIDTH) -> str:
     """A line for any terminal: marked, ASCII without control characters, cut where it is too long."""
-    return _cut(MARK + ascii_of(text), width)
+    return cut(MARK + ascii_of(text), width)
 
 
 def ascii_of(text: str) -> str:
@@ -71,7 +71,7 @@ def ascii_of(text: str) -> str:
     return spelled.encode("ascii", "replace").decode()
 
 
-def _cut(text: str, room: int) -> str:
+def cut(text: str, room: int) -> str:
     """At most `room` characters, cut between words where there are some."""
     if len(text) <= room:
         return text
@@ -122,7 +122,7 @@ def _change(answer: PredictResponse, told: Told) -> str:
     results = (f" (then {gb(found.bound_bytes)}{time})", f" (then {gb(found.bound_bytes)})", "")
     change, room = ascii_of(told.change or ", ".join(assignments(found)) or found.title), WIDTH - len(MARK) - len(before)
     behind = next((each for each in results if len(change) + len(each) <= room), results[0])
-    return before + _cut(change, room - len(behind)) + behind
+    return before + cut(change, room - len(behind)) + behind
 
 
 def _rest(answer: PredictResponse, told: Told) -> str:
@@ -134,7 +134,7 @@ def _rest(answer: PredictResponse, told: Told) -> str:
     while len("; ".join(parts)) > room and len(parts) > 2:
         parts.pop(1)
     if identity and len(parts) > 1:  # without its end the name leads nowhere
-        parts[0] = _cut(ascii_of(parts[0]), room - len("; ") - len(more))
+        parts[0] = cut(ascii_of(parts[0]), room - len("; ") - len(more))
     return "; ".join(parts)
 
 

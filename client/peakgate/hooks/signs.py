@@ -24,11 +24,22 @@ _SIGNS = re.compile("|".join((_STARTERS, _WORDS, _FILES, _OWN)), re.IGNORECASE |
 _TRAINING = re.compile("|".join((_STARTERS, _CERTAIN, _OWN)), re.IGNORECASE | re.MULTILINE)
 
 
+_APART = re.compile(r"&&|\|\||[;\n]")
+_EXAMPLE = re.compile(r"\brun_\w+\.py\b")
+_JUDGES, _TRAINS = re.compile(r"--do[_-](?:eval|predict)\b"), re.compile(r"--do[_-]train\b(?![= ]+[Ff]alse)")
+
+
 def may_train(text: str) -> bool:
     """Whether a script or a command has a word of a launcher, of training, of a config file, or starts another script."""
     return _SIGNS.search(text) is not None
 
 
 def names_training(text: str) -> bool:
-    """Whether it has a word of a launcher or of training itself: a script of another name may do anything."""
-    return _TRAINING.search(text) is not None
+    """Whether it has a word of a launcher or of training itself, but for example scripts that are told to evaluate alone: a script of
+    another name may do anything."""
+    return any(_TRAINING.search(each) and not _evaluates(each) for each in _APART.split(text.replace("\\\n", " ")))
+
+
+def _evaluates(command: str) -> bool:
+    """Whether it is an example of transformers' that trains where it is told to, and is not."""
+    return bool(_EXAMPLE.search(command) and _JUDGES.search(command)) and not _TRAINS.search(command)

@@ -86,7 +86,7 @@ class Reading:
     def document(self) -> dict[str, object]:
         """The job document, with paths as keys."""
         document: dict[str, object] = {path: stated.value for path, stated in self.fields.items()}
-        return document | ({"unread": list(self.unread)} if self.unread else {})
+        return document | ({"unread": list(self.unread)} if self.unread and "unread" not in self.own else {})
 
 
 Convert = Callable[[Stated], Value | None]

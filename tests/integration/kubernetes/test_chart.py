@@ -62,6 +62,18 @@ def test_alerts_link_to_the_runbook_of_the_site() -> None:
         assert all(link.partition("#")[2].startswith("peakgate") for link in links)
 
 
+def test_nobody_is_paged_for_a_controller_that_was_switched_off() -> None:
+    """Its alerts are there exactly where it is."""
+    for value, want in (
+        ("true", ["peakgate-alerting", "peakgate-kueue", "peakgate-recording"]),
+        ("false", ["peakgate-alerting", "peakgate-recording"]),
+    ):
+        rules = [each for each in rendered("production", f"--set=kueue.enabled={value}") if each["kind"] == "PrometheusRule"]
+        assert sorted(each["metadata"]["name"] for each in rules) == want
+        alerts = [rule.get("alert", "") for each in rules for group in each["spec"]["groups"] for rule in group["rules"]]
+        assert ("PeakgateKueueDown" in alerts) is (value == "true")
+
+
 def test_an_old_cluster_is_refused() -> None:
     """Before 1.30 the webhook's match conditions are not stable."""
     done = template("--kube-version=1.29.0")
@@ -168,7 +180,7 @@ def test_the_webhook_configuration_is_made_last() -> None:
 
 def test_rules_and_dashboards_arrive_as_they_are() -> None:
     """Each file of rules is the spec of a PrometheusRule, each dashboard the content of a ConfigMap that Grafana's sidecar finds."""
-    objects = rendered("production")
+    objects = rendered("production", "--set=kueue.enabled=true")
     for path in sorted((CHART / "files").iterdir()):
         if path.suffix == ".yml":
             assert named(objects, "PrometheusRule", f"peakgate-{path.stem}")["spec"] == yaml.safe_load(path.read_text())

@@ -14,7 +14,21 @@ from pathlib import Path
 
 import pytest
 from tests.admission_further import further_cases
-from tests.admission_reviews import FITS, RECORDED, RULES, SPEC, T4, TOO_LARGE, a_review, cases, stating, with_new_uids
+from tests.admission_reviews import (
+    FITS,
+    RECORDED,
+    RULES,
+    SPEC,
+    T4,
+    TOO_LARGE,
+    a_container,
+    a_review,
+    a_template,
+    a_workload,
+    cases,
+    stating,
+    with_new_uids,
+)
 from tests.bench.programs import Program, peakgate_server
 from tests.certificate_swaps import swap
 from tests.integration.kubernetes.real_api_server import wait_until
@@ -65,6 +79,18 @@ def test_a_prediction_is_stored_under_the_uid_of_the_object(webhook: RunningWebh
         stored = client.list_predictions(limit=1000)
         assert len(stored) == before + 1
         assert (stored[0].prediction, stored[0].user) == (*names, "bob")
+
+
+@pytest.mark.parametrize("has_service", [True, False])
+def test_the_size_of_a_share_is_known_from_the_start(tmp_path: Path, service: Program, *, has_service: bool) -> None:
+    """The catalogue is read as soon as somebody answers: the service, or the one beside."""
+    options = ("--server", service.target, "--no-beside") if has_service else ("--server", "localhost:1")
+    template = a_template(
+        product="A100-SXM4-40GB", annotations={SPEC: json.dumps(FITS), "gpu-fraction": "0.01"}, container=a_container(gpus=0)
+    )
+    body = json.dumps(a_review(a_workload("Job", template=template), namespace="enforced-a")).encode()
+    with running_webhook(tmp_path, RULES, *options, waits_for="" if has_service else BESIDE_READY) as webhook:
+        wait_until(lambda: not webhook.ask(body)["allowed"], "a share of a card is judged", seconds=LONGEST_SECONDS)
 
 
 def test_a_try_is_granted_to_whom_the_api_server_names(webhook: RunningWebhook) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[3]
-FILES = tuple(ROOT / "deploy/prometheus" / name for name in ("recording.yml", "alerting.yml"))
+FILES = tuple(ROOT / "deploy/prometheus" / name for name in ("recording.yml", "alerting.yml", "kueue.yml"))
 CASES: Mapping[str, list[dict[str, Any]]] = yaml.safe_load(Path(__file__).with_name("rule_cases.yml").read_text())
 
 

@@ -66,3 +66,11 @@ def test_the_allocators_setting_is_a_variable() -> None:
 def test_what_the_launch_has_no_place_for_is_said_in_the_documents_words() -> None:
     """Rather than left out."""
     assert of_script(a_suggestion(parallelism__sharding="fsdp")).endswith("parallelism.sharding: fsdp")
+
+
+def test_what_the_submitter_sent_needs_no_name() -> None:
+    """A Job's own name beside its flag would only crowd out what it comes to."""
+    files = GivenFiles({"jobs/train.sh": SCRIPT})
+    launch = LaunchText(reading=read_file("jobs/train.sh", files), files=files)
+    assert change_of(a_suggestion(batch__micro_batch_size=1), launch, own="jobs/train.sh") == "--per_device_train_batch_size 1"
+    assert change_of(a_suggestion(batch__micro_batch_size=1), launch, own="jobs/other.sh").endswith("(train.sh)")

@@ -28,6 +28,22 @@ def test_what_has_no_word_of_training_is_let_through(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
+        ("torchrun run_clm.py --model_name_or_path gpt2 --do_eval --per_device_eval_batch_size 8", False),
+        ("torchrun run_clm.py \\\n --do_train False \\\n --do_predict", False),
+        ("torchrun run_clm.py --do_train --do_eval", True),
+        ("torchrun run_clm.py", True),
+        ("torchrun run_clm.py --do_eval\npython train.py", True),
+        ("torchrun mine.py --do_eval", True),
+    ],
+)
+def test_an_example_script_that_evaluates_alone_trains_nothing(text: str, *, want: bool) -> None:
+    """It trains where it is told to; another script may train all the same."""
+    assert names_training(text) is want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
         ("python embed.py --pretrained bert-base", False),
         ("python app.py --pretrained-model-path /m", False),
         ("python solve.py --constraints x", False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from peakgate.hooks.kubernetes.quantities import gibibytes
 from peakgate.v1.prediction_pb2 import Verdict
 
 Labels = tuple[tuple[str, str], ...]
@@ -35,7 +36,7 @@ class Candidate:
     @property
     def name(self) -> str:
         """For a person: what the job would run on."""
-        return self.on or self.gpu or f"a GPU with {self.memory_bytes} bytes"
+        return self.on or self.gpu or f"a GPU with {gibibytes(self.memory_bytes)}"
 
     @property
     def selector(self) -> str:

@@ -14,13 +14,18 @@ from peakgate.v1.catalog_service_pb2_grpc import CatalogServiceStub
 if TYPE_CHECKING:  # types of the generated stubs, absent at run time
     from peakgate.v1.catalog_service_pb2_grpc import CatalogServiceAsyncStub
 
-SECONDS = 5.0
+SECONDS = 1.0
 
 
-async def catalogue_of(service: Service | None) -> Mapping[str, int]:
-    """Total bytes by name; empty while nobody answers."""
-    if service is None:
-        return {}
+async def catalogue_of(*services: Service | None) -> Mapping[str, int]:
+    """Total bytes by name, from the first that answers; empty while nobody does."""
+    for service in services:
+        if service is not None and (found := await _asked(service)):
+            return found
+    return {}
+
+
+async def _asked(service: Service) -> Mapping[str, int]:
     stub: CatalogServiceAsyncStub = CatalogServiceStub(service.channel)
     try:
         found = await stub.ListGpus(ListGpusRequest(), timeout=SECONDS)

@@ -7,14 +7,15 @@ the capacity `memory` of gpu.nvidia.com (kubernetes-sigs/dra-driver-nvidia-gpu#7
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from peakgate.hooks.kubernetes.candidates import Candidate
 from peakgate.hooks.kubernetes.cel import Condition, conditions_of
 from peakgate.hooks.kubernetes.facts import Device, Facts
 from peakgate.hooks.kubernetes.objects import Object, at, list_at
-from peakgate.hooks.kubernetes.quantities import bytes_of
+from peakgate.hooks.kubernetes.quantities import bytes_of, gibibytes
+from peakgate.hooks.kubernetes.slices import slices_named
 from peakgate.readers.launchers.gpu_names import gpus_named
 from peakgate.readers.manifests.pods import Pods, members
 
@@ -112,15 +113,35 @@ def _wanted(request: object, source: str, facts: Facts) -> Wanted | None:
     return Wanted(count=whole, conditions=tuple(dict.fromkeys(conditions)), source=source)
 
 
-def candidates_of(wanted: Wanted, devices: Sequence[Device] | None) -> list[Candidate]:
-    """The devices that may be given, each kind once; without a list of devices what the conditions say themselves."""
-    if devices is None:
-        return [replace(each, count=wanted.count, count_source=wanted.source) for each in _stated(wanted)]
+def published(wanted: Wanted, devices: Sequence[Device]) -> list[Candidate]:
+    """The devices that may be given, each kind once."""
     fitting = [
         each for each in devices if each.driver == DRIVER and all(test.allows(each.attributes, each.capacity) for test in wanted.conditions)
     ]
     found = dict.fromkeys(_of_device(each.attributes, each.capacity) for each in fitting)
-    return [replace(each, count=wanted.count, count_source=wanted.source) for each in found if each is not None]
+    return [_counted(each, wanted) for each in found if each is not None]
+
+
+def stated(wanted: Wanted, catalogue: Iterable[str]) -> list[Candidate]:
+    """What the conditions say themselves: each product that is named, or each card that has the profile, else the least memory that they
+    allow. None where one of these is not known."""
+    products = next((each.texts for each in wanted.conditions if each.name == "productName" and each.texts), ())
+    profiles = next((each.texts for each in wanted.conditions if each.name == "profile" and each.texts), ())
+    if not products and not profiles:
+        return [_counted(each, wanted) for each in _at_least(wanted)]
+    if not products:
+        found = [slices_named(profile, catalogue) for profile in profiles]
+    elif not profiles and Condition(name="type", texts=("mig",)) in wanted.conditions:
+        return []
+    else:
+        found = [
+            [_product(product, name, profile) for name in gpus_named(product)] for product in products for profile in profiles or ("",)
+        ]
+    return [_counted(each, wanted) for one in found for each in one] if all(found) else []
+
+
+def _counted(card: Candidate, wanted: Wanted) -> Candidate:
+    return replace(card, count=wanted.count, count_source=wanted.source)
 
 
 def _of_device(attributes: Mapping[str, object], capacity: Mapping[str, str]) -> Candidate | None:
@@ -140,19 +161,14 @@ def _of_device(attributes: Mapping[str, object], capacity: Mapping[str, str]) ->
     return Candidate(gpu=name, memory_bytes=size, on=on, labels=(("productName", product),) if product else (), memory_source=source)
 
 
-def _stated(wanted: Wanted) -> Iterator[Candidate]:
-    """From the conditions alone: a product that is named, else the least memory that they allow."""
-    products = next((each.texts for each in wanted.conditions if each.name == "productName" and each.texts), ())
-    profiles = next((each.texts for each in wanted.conditions if each.name == "profile" and each.texts), ())
+def _product(product: str, name: str, profile: str) -> Candidate:
+    gpu, on = (f"{name}/{profile.removesuffix('+me')}", f"{product}/{profile}") if profile else (name, product)
+    return Candidate(gpu=gpu, on=on, labels=(("productName", product),), memory_source=f"productName={product}")
+
+
+def _at_least(wanted: Wanted) -> Iterator[Candidate]:
     least = max((each.least for each in wanted.conditions if each.name == "memory"), default=0)
     exact = any(each.name == "memory" and each.most == each.least for each in wanted.conditions)
-    for product in products:
-        names = gpus_named(product)
-        for name in names:
-            for profile in profiles or ("",):
-                yield Candidate(gpu=f"{name}/{profile}" if profile else name, on=product, memory_source=f"productName={product}")
-        if not names:
-            return
-    if not products and least:
-        said = f"capacity memory {'=' if exact else '>='} {least} bytes"
+    if least:
+        said = f"capacity memory {'=' if exact else '>='} {gibibytes(least)}"
         yield Candidate(memory_bytes=least, is_least=not exact, memory_source=said)

@@ -14,14 +14,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from peakgate.hooks.kubernetes.candidates import Candidate, Cards
-from peakgate.hooks.kubernetes.claims import Claimed, candidates_of, claimed_by
+from peakgate.hooks.kubernetes.claims import Claimed, claimed_by, published, stated
 from peakgate.hooks.kubernetes.facts import Facts, Node
 from peakgate.hooks.kubernetes.node_labels import card_of
 from peakgate.hooks.kubernetes.quantities import count_of
 from peakgate.hooks.kubernetes.requests import GPU, SHARED, Request, requests_of
-from peakgate.hooks.kubernetes.selected_cards import cards_named, names_a_card
+from peakgate.hooks.kubernetes.selected_cards import cards_named
 from peakgate.hooks.kubernetes.selection import Selection, selection_of
 from peakgate.hooks.kubernetes.shares import Share, share_of
+from peakgate.hooks.kubernetes.slices import slices_named
 from peakgate.readers.manifests.cards import PRODUCT
 from peakgate.readers.manifests.pods import Pods
 
@@ -50,13 +51,16 @@ def cards_of(pods: Pods, facts: Facts) -> Cards:
 def _claimed(claimed: Claimed, facts: Facts) -> Cards:
     if claimed.doubt:
         return Cards(doubt=claimed.doubt)
-    found = [each for wanted in claimed.alternatives for each in candidates_of(wanted, facts.devices)]
-    if not found and facts.devices is not None:  # none is published yet: what the claim says itself
-        found = [each for wanted in claimed.alternatives for each in candidates_of(wanted, None)]
-    if not found:
-        return Cards(doubt=f"{claimed.alternatives[0].source} does not say which GPU it takes")
-    named = facts.devices is None or not facts.nodes_may_join
-    return Cards(candidates=ordered(found, facts), is_complete=named)
+    said = [stated(each, facts.catalogue) for each in claimed.alternatives]
+    found = [each for wanted in claimed.alternatives for each in published(wanted, facts.devices or ())]
+    if not found:  # none is published yet: what the claim says itself
+        found = [each for cards in said for each in cards]
+        if not found or not all(said):
+            return Cards(doubt=f"{claimed.alternatives[0].source} does not say which GPU it takes")
+        return Cards(candidates=ordered(found, facts), is_complete=True)
+    if not facts.nodes_may_join:
+        return Cards(candidates=ordered(found, facts))
+    return _with_what_may_join(found, [each for cards in said for each in cards] if all(said) else [], facts)
 
 
 def _shares(share: Share, request: Request, selection: Selection, facts: Facts) -> Cards:
@@ -95,17 +99,30 @@ def _unnamed(share: Share, request: Request) -> Candidate:
 def _whole(request: Request, selection: Selection, facts: Facts) -> Cards:
     nodes = [each for each in facts.nodes or () if selection.matches(each.labels) and _has_room(each, request)]
     found = [card_of(each.labels, request.profile) for each in nodes]
-    is_named, may_join = names_a_card(selection), facts.nodes_may_join
-    if nodes and all(each is not None for each in found):
-        cards = [_of_request(each, request) for each in found if each is not None]
-        return Cards(candidates=ordered(cards, facts), is_complete=is_named or not may_join)
-    stated = [_of_request(each, request) for each in cards_named(selection, request.profile)]
     known = [_of_request(each, request) for each in found if each is not None]
-    if stated:
-        return Cards(candidates=ordered(stated, facts), is_complete=True)
+    named = cards_named(selection, request.profile) or slices_named(request.profile, facts.catalogue)
+    said = [_of_request(each, request) for each in named]
+    if known and len(known) == len(found):
+        return _with_what_may_join(known, said, facts) if facts.nodes_may_join else Cards(candidates=ordered(known, facts))
+    if said:
+        return Cards(candidates=ordered(said, facts))
     if known:  # some nodes tell and some do not
         return Cards(candidates=ordered(known, facts), is_complete=False, doubt="nodes that match do not tell which GPU they have")
     return Cards(doubt=_no_card(nodes, selection, facts))
+
+
+def _with_what_may_join(found: Sequence[Candidate], said: Sequence[Candidate], facts: Facts) -> Cards:
+    """What is there, and of what is asked for by name (`said`; nothing where a card is not named) what an autoscaler may bring."""
+    others = [each for each in said if not any(_is_like(each, one) for one in found)]
+    is_named = bool(said) and not any(each.is_least for each in said)
+    return Cards(candidates=ordered([*found, *others] if is_named else found, facts), is_complete=is_named)
+
+
+def _is_like(one: Candidate, other: Candidate) -> bool:
+    """Whether they are one card, told by the same label, by its name or by its memory."""
+    if one.gpu and other.gpu:
+        return one.gpu == other.gpu
+    return bool(one.labels and one.labels == other.labels) or one.memory_bytes == other.memory_bytes > 0
 
 
 def _no_card(nodes: Sequence[Node], selection: Selection, facts: Facts) -> str:

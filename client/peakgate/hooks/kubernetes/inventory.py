@@ -1,5 +1,5 @@
-"""What the webhook knows of the cluster's cards: its nodes and the devices that drivers publish, listed twice a minute beside the reviews,
-and the service's catalogue."""
+"""What the webhook knows of the cluster's cards: its nodes and the devices that drivers publish, and the service's catalogue, each read
+twice a minute beside the reviews."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from peakgate.hooks.kubernetes.facts import Facts, devices_of, nodes_of
 from peakgate.hooks.kubernetes.objects import Object
 
 PERIOD_SECONDS = 30.0
+FIRST_SECONDS = 0.5
+"""Between two looks for a catalogue that was never read: without it a share of a card, or a slice, is of a size that is not known."""
 
 
 class Nodes(Protocol):
@@ -46,9 +48,7 @@ class Inventory:
         self.facts = Facts(nodes_may_join=self.may_join)
 
     async def look(self) -> None:
-        """Lists once."""
-        if not self.facts.catalogue:
-            self.facts = replace(self.facts, catalogue=await self.catalogue())
+        """Lists the nodes and the devices once."""
         if self.nodes is None:
             return
         found, slices = await asyncio.to_thread(self.nodes.nodes), await asyncio.to_thread(self.nodes.slices)
@@ -60,8 +60,19 @@ class Inventory:
             self._is_failing = found is None
             self.tell("error" if self._is_failing else "info", "nodes cannot be listed" if self._is_failing else "nodes are listed again")
 
+    async def read_catalogue(self) -> None:
+        """Reads it once; while nobody answers the last one holds."""
+        if found := await self.catalogue():
+            self.facts = replace(self.facts, catalogue=found)
+
     async def watch(self) -> None:
         """Looks again and again, for ever."""
         while True:
             await self.look()
             await asyncio.sleep(PERIOD_SECONDS)
+
+    async def watch_catalogue(self) -> None:
+        """Reads it as soon as somebody answers, and then again and again, for ever."""
+        while True:
+            await self.read_catalogue()
+            await asyncio.sleep(PERIOD_SECONDS if self.facts.catalogue else FIRST_SECONDS)

@@ -60,7 +60,7 @@ async def _run(options: WebhookOptions) -> None:
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(READERS, "reader") as readers, ThreadPoolExecutor(READERS) as calls:
         own = await asyncio.to_thread(own_certificates, options, Path(scratch))
         certificate = certificate_of(options, own, metrics)
-        inventory = inventory_of(options, lambda: catalogue_of(service or beside.service))
+        inventory = inventory_of(options, lambda: catalogue_of(service, beside.service))
         reviewer = Reviewer(
             rules=live.current if live is not None else lambda: stated, jury=Jury(judges=judges, advisers=advisers), metrics=metrics,
             tell=tell, executor=readers, cluster=cluster_of(options, calls), facts=lambda: inventory.facts,
@@ -73,7 +73,7 @@ async def _run(options: WebhookOptions) -> None:
                 is_beside_ready=lambda: int(beside.service is not None),
             )
         )
-        watches = [certificate.watch, inventory.watch]
+        watches = [certificate.watch, inventory.watch, inventory.watch_catalogue]
         watches += [own.keep] if own is not None else []
         watches += [link.watch] if link is not None else []
         try:

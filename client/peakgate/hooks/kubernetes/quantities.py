@@ -8,6 +8,7 @@ from fractions import Fraction
 from peakgate.readers.manifests.resources import UNITS
 
 MEBIBYTE = 1 << 20
+GIBIBYTE = 1 << 30
 _QUANTITY = re.compile(r"\+?(\d{1,18})(?:\.(\d{1,9}))?(|[kMGTP]|[KMGTP]i|[eE][+-]?\d{1,2})$", re.ASCII)
 _SMALLEST_MIB, _LARGEST_MIB = 1 << 10, 1 << 21
 """A GPU or a slice of one has between 1 GiB and 2 TiB."""
@@ -22,6 +23,11 @@ def bytes_of(quantity: object) -> int | None:
     if unit[:1] in ("e", "E"):
         return int(Fraction(f"{whole}.{part or 0}{unit}"))
     return int(whole + part) * UNITS[unit] // int(f"1{'0' * len(part)}")
+
+
+def gibibytes(size: int) -> str:
+    """Bytes for a person: `40 GiB`."""
+    return f"{size / GIBIBYTE:.4g} GiB"
 
 
 def count_of(value: object) -> int:

@@ -85,7 +85,8 @@ def _read_object(admission: Admission, beside: Sequence[Object]) -> Read:
 
 def _unread(problem: str) -> Read:
     """Of a launch that no reader knows what it runs is enough; which readers there are fills no line of a terminal."""
-    if TRAINS_NOTHING in problem:
+    others = [each for each in problem.split("; ") if TRAINS_NOTHING not in each and not each.startswith(f"{UNKNOWN}: {NO_COMMAND}")]
+    if TRAINS_NOTHING in problem and not others:
         return Read(is_unknown=True, is_other=True, problem=problem[:MOST_PROBLEM])
     if UNKNOWN not in problem and not problem.endswith(NOTHING_STARTED):
         return Read(problem=problem[:MOST_PROBLEM])
@@ -140,6 +141,6 @@ def _parsed(reading: Reading, launch: LaunchText, pods: Sequence[Pods], label: s
     try:
         job = parse_job(document)
     except DocumentError as error:
-        missing = next((each for each in reading.warnings if each.endswith(NOT_READ)), "")
+        missing = next((each for each in reading.warnings if each.endswith(NOT_READ)), "") if not reading.own else ""
         return replace(found, problem=(missing or f"what it states is no job: {error}")[:MOST_PROBLEM])
     return replace(found, job=job, source=Source(label=label, job=job, launch=launch))

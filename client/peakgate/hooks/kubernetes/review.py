@@ -25,7 +25,7 @@ from peakgate.hooks.kubernetes.rules import TOLD, Mode, Rules
 from peakgate.hooks.kubernetes.stated_gpu import AskedCards, asked_of, trains_without_gpus
 from peakgate.hooks.kubernetes.verdicts import Case, Decided, Wishes, decide, not_judged
 from peakgate.hooks.kubernetes.workloads import OTHER_KIND, TRAIN_JOB, asks_for_gpus, content_of, is_new, is_owned, kind_of, might_train
-from peakgate.v1.prediction_pb2 import Verdict
+from peakgate.v1.prediction_pb2 import Suggestion, Verdict
 from peakgate.v1.training_job_pb2 import TrainingJob
 
 DEADLINE_SECONDS = 1.7
@@ -100,7 +100,6 @@ class Reviewer:
         read, job, told = await self._hardest(admission, read, read.job, facts, mode)
         asked = asked_of(read, job, facts)
         judged = await self._judged(admission, job, asked, mode, request_id="" if admission.is_dry_run else _id_of(admission))
-        launch = read.source.launch if read.source is not None else None
         return decide(
             Case(
                 judged=judged,
@@ -111,7 +110,7 @@ class Reviewer:
                 sources=read.sources,
                 overruled=asked.overruled,
                 chosen=told,
-                edit=partial(change_of, launch=launch) if launch is not None else None,
+                edit=_edit_of(read),
             )
         )
 
@@ -176,6 +175,13 @@ def _rank(judged: Judged, *, is_sure: bool) -> tuple[int, bool, int]:
 def _is_without_gpus(admission: Admission, read: Read, facts: Facts) -> bool:
     """It is passed like a pod without GPUs."""
     return kind_of(admission) == TRAIN_JOB and trains_without_gpus(read, facts)
+
+
+def _edit_of(read: Read) -> Callable[[Suggestion], str] | None:
+    """What writes a suggestion in the words of the launch."""
+    if read.source is None or read.source.launch is None:
+        return None
+    return partial(change_of, launch=read.source.launch, own=read.source.label)
 
 
 def _id_of(admission: Admission) -> str:

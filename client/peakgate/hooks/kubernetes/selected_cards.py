@@ -10,11 +10,6 @@ from peakgate.hooks.kubernetes.quantities import label_bytes
 from peakgate.hooks.kubernetes.selection import GREATER, IN, Requirement, Selection
 
 
-def names_a_card(selection: Selection) -> bool:
-    """Whether a way to meet it names a card or its memory."""
-    return any(each.operator == IN and each.key in (*NAMING, MEMORY) for branch in selection.branches() for each in branch)
-
-
 def cards_named(selection: Selection, profile: str = "") -> list[Candidate]:
     """A card, or the slice `profile` of it, for each way to meet the selection; none unless each way says one."""
     found: list[Candidate] = []

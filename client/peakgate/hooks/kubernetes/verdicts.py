@@ -22,7 +22,8 @@ from peakgate.hooks.kubernetes.outcomes import (
     WOULD_DENY,
 )
 from peakgate.hooks.kubernetes.rules import TOLD, Mode
-from peakgate.hooks.message import MARK, Told, lines_of, plain, shown
+from peakgate.hooks.message import MARK, Told, ascii_of, cut, lines_of, plain, shown
+from peakgate.readers.stated import SPEC
 from peakgate.v1.prediction_pb2 import PredictResponse, Suggestion, Verdict
 
 NOT_CHECKED = "not checked: nobody judged in time whether this job fits its GPUs"
@@ -30,6 +31,7 @@ UNSERVED = "judged without the service, not recorded"
 TRY_WITH = f"to try it: annotate {TRY}=REASON"
 DRY_TRY = "a dry run records no try, so that this cannot be granted now"
 THE_LAUNCH = "the launch"
+STATE_ALL = f"have it read from a ConfigMap (readConfigMaps), or state what it says, and unread: [], in the annotation {SPEC}"
 PARTLY = f"admitted, for a part of {THE_LAUNCH} is not known here"
 LONGEST_LINE = 250
 LONGEST_AUDIT = 1000
@@ -77,16 +79,17 @@ def decide(case: Case) -> Decided:
     if case.judged.verdict == Verdict.VERDICT_REJECT:
         return _rejected(case, judgement.answer)
     is_open = case.judged.verdict != Verdict.VERDICT_ADMIT
-    said = (plain(_open(case, judgement.answer), LONGEST_LINE),) if is_open else ()
+    said = (_open(case, judgement.answer),) if is_open else ()
     return _decided(case, judgement.answer, ALLOWED, warnings=(*said, *_overruled(case)) if case.mode in TOLD else ())
 
 
 def not_judged(mode: Mode, problem: str = "") -> Decided:
     """Nobody answered (no `problem`), or there is no job to be judged."""
     text = f"not checked: {problem}; {OWN_WORDS}" if problem else NOT_CHECKED
+    said = _with_end(f"not checked: {problem}", f"; {OWN_WORDS}") if problem else plain(NOT_CHECKED)
     outcome = UNREAD if problem else UNCHECKED
     audit = {"outcome": outcome, "mode": mode.value, "reason": text[:LONGEST_AUDIT]}
-    return Decided(answer=Answer(warnings=(plain(text, LONGEST_LINE),) if mode in TOLD else (), audit=audit), outcome=outcome)
+    return Decided(answer=Answer(warnings=(said,) if mode in TOLD else (), audit=audit), outcome=outcome)
 
 
 def _rejected(case: Case, answer: PredictResponse) -> Decided:
@@ -120,7 +123,7 @@ def _refused_words(case: Case, answer: PredictResponse) -> str:
 def _lines(case: Case, answer: PredictResponse, outcome: str) -> tuple[str, ...]:
     suggestion = shown(answer.suggestions)
     change = case.edit(suggestion) if case.edit is not None and suggestion is not None else ""
-    offered = TRY_WITH if outcome == "refused" else ""
+    offered = TRY_WITH if outcome == "refused" and not _unserved(case) else ""  # nobody else grants one
     if case.chosen:
         outcome = outcome.replace(THE_LAUNCH, case.chosen) if outcome == PARTLY else f"{case.chosen}: {outcome}"
     told = Told(change=change, outcome=outcome, unserved=_unserved(case), try_with=offered, is_brief=case.judged.judgement.is_brief)
@@ -132,8 +135,17 @@ def _overruled(case: Case) -> tuple[str, ...]:
 
 
 def _open(case: Case, answer: PredictResponse) -> str:
-    text = f"{case.chosen + ' ' if case.chosen else ''}cannot be judged: {case.judged.reason or answer.reason}"
-    return f"{text} ({_unserved(case)})" if _unserved(case) else text
+    """What is missing, and what to do where a part of the launch was not read."""
+    unread = case.judged.job.unread if case.judged.job is not None and not case.judged.reason else ()
+    is_unread = any(each.startswith("what ") for each in unread)  # a file; of a method there is nothing to be read
+    ends = (f"; {STATE_ALL}" if is_unread else "", f" ({_unserved(case)})" if _unserved(case) else "")
+    which = f"{case.chosen} " if case.chosen else ""
+    return _with_end(f"{which}cannot be judged: {case.judged.reason or answer.reason}", "".join(ends))
+
+
+def _with_end(text: str, end: str) -> str:
+    """A line whose end is never cut."""
+    return plain(cut(ascii_of(text), LONGEST_LINE - len(MARK) - len(end)) + end, LONGEST_LINE)
 
 
 def _unserved(case: Case) -> str:

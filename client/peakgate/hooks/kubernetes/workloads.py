@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Final
 
 from peakgate.hooks.kubernetes.admission import Admission
@@ -13,6 +14,7 @@ from peakgate.hooks.kubernetes.objects import Object, at, list_at, mapping_at, t
 from peakgate.hooks.kubernetes.requests import may_be_gpu
 from peakgate.hooks.signs import names_training
 from peakgate.readers.manifests.pods import Pods
+from peakgate.readers.not_training import trains
 
 KINDS: Final[Mapping[tuple[str, str], str]] = {
     ("", "Pod"): "Pod",
@@ -36,6 +38,7 @@ SHARES = frozenset({"gpu-fraction", "gpu-memory"})
 """Annotations by which KAI and Run:ai give a part of a card to a pod without a resource."""
 
 CREATE, UPDATE = "CREATE", "UPDATE"
+_SCRIPT = re.compile(r"[^\s'\";&|]+\.(?:sh|bash)\b")
 _RESOURCE = re.compile(r"\bresources\.(?:limits|requests)\.(.+)")
 DEEPEST, MOST_NODES = 60, 50_000
 
@@ -99,11 +102,13 @@ def _has_share(tree: Object) -> bool:
 
 
 def might_train(admission: Admission, *, is_other: bool = False) -> bool:
-    """Whether a word of training stands in what it runs: a pod that does something else, or whose program is named for that (`is_other`: an
-    evaluation with a batch size), is nobody's business here."""
+    """Whether a word of training stands in what it runs, or in the name of an object that runs a script: a pod that does something else, or
+    whose program is named for that (`is_other`: an evaluation with a batch size), is nobody's business here."""
     if is_other or kind_of(admission) in TRAINING:
         return kind_of(admission) in TRAINING
-    return any(names_training(each) for each in _commands(admission.object.get("spec")))
+    commands = list(_commands(admission.object.get("spec")))
+    scripts = (PurePosixPath(each).name for command in commands for each in _SCRIPT.findall(command))
+    return any(map(names_training, commands)) or (names_training(admission.name) and any(map(trains, scripts)))
 
 
 def _commands(spec: object) -> Iterator[str]:

@@ -126,3 +126,46 @@ def test_a_class_may_narrow_the_choice() -> None:
         devices=devices_of(SLICES),
     )
     assert told(cards_of(PODS, facts)) == [("a100-80gb", 81920, 1)]
+
+
+PRODUCT = "device.attributes['gpu.nvidia.com'].productName"
+L4 = [{"spec": {"driver": "gpu.nvidia.com", "devices": [{"attributes": {"productName": {"string": "NVIDIA L4"}}}]}}]
+
+
+@pytest.mark.parametrize(
+    ("expression", "want", "want_complete"),
+    [
+        (f"{PRODUCT} == 'NVIDIA L4'", ["l4-24gb"], True),
+        (f"{PRODUCT} in ['NVIDIA L4', 'NVIDIA H100 80GB HBM3']", ["l4-24gb", "h100-80gb"], True),
+        (f"{PRODUCT} in ['NVIDIA L4', 'NVIDIA of tomorrow']", ["l4-24gb"], False),
+        (f"{CAPACITY}.compareTo(quantity('20Gi')) >= 0", ["l4-24gb"], False),
+        ("device.driver == 'gpu.nvidia.com'", ["l4-24gb"], False),
+    ],
+)
+def test_a_claim_that_names_its_card_gets_no_other(expression: str, want: list[str], want_complete: bool) -> None:
+    """Whatever an autoscaler may bring."""
+    facts = Facts(claims={"c": a_claim(a_request(expression))}, devices=devices_of(L4), nodes_may_join=True, catalogue=CATALOGUE)
+    cards = cards_of(PODS, facts)
+    assert ([each.gpu for each in cards.candidates], cards.is_complete) == (want, want_complete)
+
+
+def test_a_slice_is_named_by_its_profile() -> None:
+    """A product alone does not say which slice of it."""
+    profile = "device.attributes['gpu.nvidia.com'].profile == '1g.5gb'"
+    by_profile = Facts(claims={"c": a_claim(a_request(profile, kind="mig.nvidia.com"))}, catalogue=CATALOGUE)
+    assert told(cards_of(PODS, by_profile)) == [("a100-40gb/1g.5gb", 0, 1)]
+    by_product = Facts(claims={"c": a_claim(a_request(f"{PRODUCT} == 'NVIDIA A100-SXM4-40GB'", kind="mig.nvidia.com"))})
+    assert cards_of(PODS, by_product).doubt
+
+
+def test_one_alternative_that_does_not_tell_is_a_doubt() -> None:
+    """It may be the one that is given."""
+    request = {"name": "g", "firstAvailable": [a_request(f"{PRODUCT} == 'NVIDIA L4'"), a_request()]}
+    assert cards_of(PODS, Facts(claims={"c": a_claim(request)})).doubt
+
+
+def test_a_least_amount_is_said_in_gib() -> None:
+    """Nobody reads eleven digits."""
+    facts = Facts(claims={"c": a_claim(a_request(f"{CAPACITY}.compareTo(quantity('40Gi')) >= 0"))})
+    assert cards_of(PODS, facts).candidates[0].memory_source == "capacity memory >= 40 GiB"
+    assert cards_of(PODS, facts).candidates[0].name == "a GPU with 40 GiB"

@@ -198,3 +198,48 @@ def test_several_kinds_of_gpus_in_a_pod_are_a_doubt() -> None:
     """Whole cards and slices in one pod: no one answer holds."""
     cards = cards_of(a_pod({GPU: 1, "nvidia.com/mig-1g.5gb": 1}), Facts())
     assert cards.doubt == "its containers ask for several kinds of GPUs: nvidia.com/gpu, nvidia.com/mig-1g.5gb"
+
+
+MIG = "nvidia.com/mig-1g.5gb"
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        Facts(catalogue=CATALOGUE),
+        Facts(nodes=[], nodes_may_join=True, catalogue=CATALOGUE),
+        Facts(nodes=[a_node(T4)], nodes_may_join=True, catalogue=CATALOGUE),
+        Facts(nodes=[a_node({"pool": "a"}, **{MIG: "7"})], catalogue=CATALOGUE),
+    ],
+    ids=["nodes are not looked at", "no node", "none with slices", "one that does not tell"],
+)
+def test_the_name_of_a_slice_says_its_size(facts: Facts) -> None:
+    """On every card that has the profile, whatever the nodes tell."""
+    cards = cards_of(a_pod({MIG: 1}), facts)
+    assert told(cards) == [("a100-40gb/1g.5gb", 0, 1)]
+    assert (cards.is_complete, cards.doubt) == (True, "")
+
+
+def test_a_slice_of_a_node_is_not_the_only_one_that_may_come() -> None:
+    """The same profile on another card may be larger."""
+    name = "nvidia.com/mig-1g.10gb"
+    facts = Facts(nodes=[a_node({PRODUCT: "A100-SXM4-80GB"}, **{name: "7"})], nodes_may_join=True, catalogue=CATALOGUE)
+    cards = cards_of(a_pod({name: 1}), facts)
+    assert {each.gpu for each in cards.candidates} == {"a100-80gb/1g.10gb", "a100-40gb/1g.10gb", "h100-80gb/1g.10gb"}
+    assert cards.is_complete
+    assert told(cards_of(a_pod({name: 1}), Facts(nodes=facts.nodes, catalogue=CATALOGUE))) == [("a100-80gb/1g.10gb", 0, 1)]
+
+
+def test_a_profile_that_no_card_has_is_a_doubt() -> None:
+    """As is any without a catalogue."""
+    assert cards_of(a_pod({"nvidia.com/mig-9g.5gb": 1}), Facts(catalogue=CATALOGUE)).doubt
+    assert cards_of(a_pod({MIG: 1}), Facts()).doubt
+
+
+def test_of_several_cards_that_are_named_those_without_a_node_may_come() -> None:
+    """A job that fits on one of them is not refused because only the other has a node now."""
+    terms = [a_term(PRODUCT, "In", T4[PRODUCT], H100[PRODUCT])]
+    cards = cards_of(a_pod({GPU: 1}, terms=terms), Facts(nodes=[a_node(T4)], nodes_may_join=True, catalogue=CATALOGUE))
+    assert told(cards) == [("t4-16gb", 15360, 1), ("h100-80gb", 0, 1)]
+    assert cards.is_complete
+    assert told(cards_of(a_pod({GPU: 1}, terms=terms), Facts(nodes=[a_node(T4)]))) == [("t4-16gb", 15360, 1)]

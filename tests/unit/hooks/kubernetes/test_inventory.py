@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from peakgate.hooks.kubernetes.inventory import Inventory
+import pytest
+
+from peakgate.hooks.kubernetes import inventory as inventory_module
+from peakgate.hooks.kubernetes.inventory import FIRST_SECONDS, PERIOD_SECONDS, Inventory
 from peakgate.hooks.kubernetes.objects import Object
 
 
@@ -44,18 +47,38 @@ async def test_the_last_list_holds_while_none_comes() -> None:
     assert (list(inventory.facts.nodes), said) == ([], ["error", "info"])
 
 
-async def test_the_catalogue_is_asked_for_until_it_comes() -> None:
-    """A service that is away at the start has one later; it does not change after that."""
-    answers: list[Mapping[str, int]] = [{}, {"t4-16gb": 5}, {"t4-16gb": 6}]
+async def test_the_last_catalogue_holds_while_nobody_answers() -> None:
+    """A service that is away at the start has one later, and a new version of it may have another."""
+    answers: list[Mapping[str, int]] = [{}, {"t4-16gb": 5}, {}, {"t4-16gb": 6}]
 
     async def catalogue() -> Mapping[str, int]:
         return answers.pop(0)
 
     inventory = Inventory(catalogue=catalogue, tell=lambda *_: None)
-    for want in ({}, {"t4-16gb": 5}, {"t4-16gb": 5}):
-        await inventory.look()
+    for want in ({}, {"t4-16gb": 5}, {"t4-16gb": 5}, {"t4-16gb": 6}):
+        await inventory.read_catalogue()
         assert inventory.facts.catalogue == want
     assert inventory.facts.nodes is None
+
+
+async def test_the_catalogue_is_read_as_soon_as_somebody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then it is asked for often, afterwards twice a minute."""
+    slept: list[float] = []
+    answers: list[Mapping[str, int]] = [{}, {}, {"t4-16gb": 5}, {}]
+
+    async def catalogue() -> Mapping[str, int]:
+        return answers.pop(0)
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(inventory_module.asyncio, "sleep", sleep)
+    inventory = Inventory(catalogue=catalogue, tell=lambda *_: None)
+    with pytest.raises(IndexError):
+        await inventory.watch_catalogue()
+    assert slept == [FIRST_SECONDS, FIRST_SECONDS, PERIOD_SECONDS, PERIOD_SECONDS]
+    assert FIRST_SECONDS <= 1
+    assert inventory.facts.catalogue == {"t4-16gb": 5}
 
 
 async def test_the_devices_of_the_last_list_hold() -> None:

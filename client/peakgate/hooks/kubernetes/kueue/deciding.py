@@ -102,7 +102,7 @@ def _rejected(check: Check, answer: PredictResponse, *, is_partial: bool) -> Out
 
 
 def _too_large(answer: PredictResponse) -> str:
-    change = next((each for each in answer.suggestions if each.fits), None)
+    change = next((each for each in answer.suggestions if each.fits and each.title not in answer.reason), None)
     fix = (
         f"; cheapest change: {', '.join(assignments(change)) or change.title} (then {gb(change.bound_bytes)})" if change is not None else ""
     )

@@ -25,6 +25,13 @@ def test_a_rejection_says_what_would_help_and_where_the_rest_stands() -> None:
     assert told.message == "activations: 61.0 GB; cheapest change: halve the batch (then 10.0 GB); more: peakgate explain 1"
 
 
+def test_a_change_that_the_reason_names_is_not_said_again() -> None:
+    """The service's own reason ends with it where it was looked for."""
+    reason = "activations: 61.0 GB; halve the batch (batch.micro_batch_size=1) makes it fit with 10.0 GB"
+    answer = PredictResponse(verdict=Verdict.VERDICT_REJECT, reason=reason, suggestions=REJECTED.suggestions)
+    assert decided(ENFORCE, Judged(answer=answer), 0).message == reason
+
+
 def test_a_try_that_was_granted_runs() -> None:
     """The service counts it against its user's budget."""
     answer = PredictResponse(verdict=Verdict.VERDICT_REJECT, reason="r", try_anyway=TryAnyway(granted=True))
