@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from peakgate.hooks.kubernetes.facts import Node
 from peakgate.readers.manifests.pods import Pods, pods_of
@@ -20,7 +20,7 @@ def a_pod(
     limits: Mapping[str, object] | None = None,
     *,
     selector: Mapping[str, str] | None = None,
-    terms: list[object] | None = None,
+    terms: Sequence[object] | None = None,
     annotations: Mapping[str, str] | None = None,
     **spec: object,
 ) -> Pods:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from peakgate.hooks.kubernetes import inventory as inventory_module
 from peakgate.hooks.kubernetes.inventory import FIRST_SECONDS, PERIOD_SECONDS, Inventory
 from peakgate.hooks.kubernetes.objects import Object
 
@@ -72,7 +71,7 @@ async def test_the_catalogue_is_read_as_soon_as_somebody_answers(monkeypatch: py
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr(inventory_module.asyncio, "sleep", sleep)
+    monkeypatch.setattr("peakgate.hooks.kubernetes.inventory.asyncio.sleep", sleep)
     inventory = Inventory(catalogue=catalogue, tell=lambda *_: None)
     with pytest.raises(IndexError):
         await inventory.watch_catalogue()
