@@ -5,6 +5,7 @@ Order is random (pytest-randomly prints the seed) and warnings are errors (pypro
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
@@ -62,6 +63,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_collection_finish() -> None:
+    """Twelve thousand tests live to the end: the collector of garbage need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
