@@ -127,9 +127,13 @@ def raw_postgresql(url: str, chunks: RawChunks) -> None:
 
 
 def cpu_seconds_of(process_id: int) -> float:
-    """User and system time of a server with all its children, running and ended (proc(5): stat, fields 14 to 17)."""
-    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    children = Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
+    """User and system time of a server with all its children, running and ended (proc(5): stat, fields 14 to 17); 0 for one that has just
+    ended, whose time is its parent's from now on."""
+    try:
+        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+        children = Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
     return sum(map(int, fields[11:15])) / TICKS_PER_SECOND + sum(cpu_seconds_of(int(child)) for child in children)
 
 

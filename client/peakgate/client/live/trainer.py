@@ -35,6 +35,8 @@ PLUGIN_FLAGS = {
 """Attributes of FullyShardedDataParallelPlugin as flags of `accelerate launch`."""
 
 LENGTH = "batch.sequence_length"
+ASIDE = frozenset({"accelerator_config", "model_init_kwargs", "use_cpu", "no_cuda"})
+"""Arguments that say nothing of the job: the process that asks may well have no GPU."""
 
 
 def read_trainer(trainer: object, *, sequence_length: int = 0, gpu: str = "") -> Reading:
@@ -80,7 +82,7 @@ def _kind(trainer: object) -> str:
 
 def _arguments(trainer: object) -> Settings:
     values = mapping_of(trainer, "args")
-    values = {ALIASES.get(name, name): value for name, value in values.items() if name not in ("accelerator_config", "model_init_kwargs")}
+    values = {ALIASES.get(name, name): value for name, value in values.items() if name not in ASIDE}
     for path in DEEPSPEED:
         config = mapping_of(trainer, path)
         if config:
