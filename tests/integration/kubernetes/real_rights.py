@@ -19,9 +19,9 @@ def granted(here: Cluster, account: str, folder: Path) -> set[Right]:
     return _rights(here, account, folder) - _rights(here, "default", folder)
 
 
-def refused(here: Cluster, account: str) -> list[str]:
-    """What it asked for and was not allowed."""
-    return [event["requestURI"] for event in _events(here, account) if event["responseStatus"]["code"] == FORBIDDEN]
+def refused(here: Cluster, account: str, *, since: int = 0) -> list[str]:
+    """What it asked for and was not allowed, from a line of the audit log on: what runs while its rights are taken away is refused too."""
+    return [event["requestURI"] for event in _events(here, account, since) if event["responseStatus"]["code"] == FORBIDDEN]
 
 
 def asked_for(here: Cluster, account: str) -> set[tuple[str, str, str]]:
@@ -35,10 +35,10 @@ def asked_for(here: Cluster, account: str) -> set[tuple[str, str, str]]:
     return found
 
 
-def _events(here: Cluster, account: str) -> list[dict[str, Any]]:
+def _events(here: Cluster, account: str, since: int = 0) -> list[dict[str, Any]]:
     """All that it asked for but what is asked here in its name."""
     name = f"system:serviceaccount:peakgate:{account}"
-    theirs = (event for event in here.api.audit() if event["user"].get("username") == name)
+    theirs = (event for event in here.api.audit()[since:] if event["user"].get("username") == name)
     return [event for event in theirs if event.get("objectRef", {}).get("resource") != REVIEWS]
 
 

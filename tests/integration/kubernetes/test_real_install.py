@@ -95,7 +95,7 @@ def test_the_ten_minutes(here: Cluster, tmp_path: Path) -> None:
     explained = peakgate("explain", *IDENTIFIER.findall(told), "--server", f"{server.address}:{server.port('grpc')}")
     assert "optimizer_states" in explained.out
     assert asked_for(here, "peakgate-webhook") <= {(group, resource, verb) for group, resource, verb, _ in RIGHTS}
-    assert refused(here, "peakgate-webhook") == []
+    assert refused(here, "peakgate-webhook", since=since) == []
     assert granted(here, "peakgate-webhook", tmp_path) == RIGHTS
     here.told(remove)
     assert "No resources found" in here.told(remove.splitlines()[-1])
@@ -105,12 +105,12 @@ def test_the_ten_minutes(here: Cluster, tmp_path: Path) -> None:
 def test_without_helm(here: Cluster, tmp_path: Path) -> None:
     """The overlay warns as the chart does, with the same rights, and goes as it came."""
     install, remove = section("### Without Helm", "sh")
-    before = here.objects()
+    before, since = here.objects(), len(here.api.audit())
     here.told("kubectl create namespace team-a")
     here.told(install)
     assert comparable(here.told(f"kubectl apply -f {JOB}")) == shown()
     assert granted(here, "peakgate-webhook", tmp_path) == RIGHTS
-    assert refused(here, "peakgate-webhook") == []
+    assert refused(here, "peakgate-webhook", since=since) == []
     here.told(remove)
     here.told("kubectl delete namespace team-a")
     gone(here, before)
